@@ -32,12 +32,17 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     """
     from twinstream.cli.pipeline.page import page
     from twinstream.spark.pipeline.settings.folders import Folders
-    from twinstream.spark.pipeline.state.batch_log import BatchLog
+    from twinstream.spark.pipeline.state.source_state import journal_of
 
     folders = Folders(config.path)
     logs = {
-        each.name: list(BatchLog(folders.source(each.name).journal).entries().values())
-        for each in config.sources
+        source.name: [
+            # A batch without sequences only records that the user accepted a stream or subjects.
+            each
+            for each in journal_of(folders, source).entries().values()
+            if each.end > each.start
+        ]
+        for source in config.sources
     }
     path = output or Path(f"{config.name}.html")
     path.parent.mkdir(parents=True, exist_ok=True)

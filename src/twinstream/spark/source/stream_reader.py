@@ -6,7 +6,6 @@ The result is the same as long as the stream still has the messages of the batch
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +17,18 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from twinstream.spark.source.batch_planner import BatchPlanner
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.limits.backlog import Backlog
 from twinstream.spark.source.limits.batch_limits import read_limit
 from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
+from twinstream.spark.source.plan import SequenceRange, read_way, split
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.removed_messages import not_before
-from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,8 +48,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._leader = Leader(options)
         self._counts = MessageCounts(options, self._leader)
         self._continuity = Continuity(options, self._leader.time_at)
-        self._target: dict[str, int] | None = None
-        self._admitted_at = time.monotonic()
+        self._planner = BatchPlanner(options, self._leader, self._counts)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offset at which a query without a checkpoint starts."""
@@ -68,34 +65,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the offset at the end of the next batch, or `start` if no batch is due."""
-        states = {state.name: state for state in self._leader.states()}
-        begin = self._continuity.begin(Offset.from_json(start), states)
-        backlog = Backlog(
-            {
-                name: (begin[name].next, max(begin[name].next, self._end_of(state)))
-                for name, state in states.items()
-            },
-            states,
-            self._options,
-            self._counts,
-        )
-        ends = backlog.ends
-        if not isinstance(limit, ReadAllAvailable):
-            waited = time.monotonic() - self._admitted_at
-            # A query with the trigger `availableNow` must not wait for messages that it would not
-            # read.
-            if self._target is None and backlog.is_too_little(waited):
-                return start
-            ends = backlog.limited()
-        if all(begin[name].next == end for name, end in ends.items()):
-            return start
-        self._admitted_at = time.monotonic()
-        return Offset(
-            {
-                name: self._advance(begin[name], end, states[name], backlog.messages(name, end))
-                for name, end in ends.items()
-            }
-        ).to_json()
+        before = Offset.from_json(start)
+        limited = not isinstance(limit, ReadAllAvailable)
+        found = self._planner.next(before, limited=limited)
+        return start if found is before else found.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return one of the limits that the options set; see `read_limit`."""
@@ -110,7 +83,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the current end of each stream. The query then reads no later messages."""
-        self._target = {state.name: state.next for state in self._leader.states()}
+        self._planner.aim_at_end()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the ranges of the batch between two offsets.
@@ -151,21 +124,3 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     @property
     def _filter(self) -> str:
         return ",".join(self._options.subjects)
-
-    def _end_of(self, state: StreamState) -> int:
-        if self._target is None:
-            return state.next
-        # The next run reads a stream that was created since.
-        return min(state.next, self._target.get(state.name, state.first))
-
-    def _advance(self, position: Position, end: int, state: StreamState, messages: int) -> Position:
-        if end == position.next:
-            return position
-        return Position(
-            end,
-            position.created,
-            self._filter,
-            partition_count(self._options, messages),
-            position.since,
-            state.mark,
-        )
