@@ -33,7 +33,9 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.otel": GROUND | {"twinstream.core"},
     "js_async": GROUND | {"twinstream.codecs", "twinstream.core", "twinstream.disk"},
     "js_sync": GROUND | {"twinstream.codecs", "twinstream.core", "twinstream.disk"},
-    "twinstream.spark": GROUND | {"twinstream.core", "twinstream.disk", "js_sync"},
+    "twinstream.lake": GROUND | {"twinstream.core", "twinstream.disk"},
+    "twinstream.spark": GROUND
+    | {"twinstream.core", "twinstream.disk", "twinstream.lake", "js_sync"},
     "pyspark_jetstream": {"twinstream.spark"},
     # Messages for unit tests of handlers; servers need none of it.
     "twinstream.testing": {"js_async", "js_sync", "twinstream.codecs", "twinstream.core"},
@@ -42,6 +44,7 @@ ARROWS: dict[str, set[str]] = {
         "twinstream",
         "twinstream.codecs",
         "twinstream.core",
+        "twinstream.lake",
         "twinstream.permissions",
         "twinstream.spark",
         "twinstream.testing",

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Copy:
         prefix = self._sink["stream"].lower()
         rows = spark.readStream.format("jetstream").options(**self._source).load()
         checkpoint = Path(self._folder, self._mode)
-        Checkpoint(checkpoint, self._source["stream"]).clear_unfinished()
+        _clear_unfinished(checkpoint / "offsets")
         writer = rows.selectExpr(f"concat('{prefix}.n.', seq) subject", "data").writeStream
         return (
             writer.format("jetstream")
@@ -78,6 +77,16 @@ class Copy:
             .trigger(availableNow=True)
             .start()
         )
+
+
+def _clear_unfinished(folder: Path) -> None:
+    """Remove what Spark left that was killed while it planned batch 0, with which it never starts.
+
+    Since 4.1, Spark requires an empty folder for a new query.
+    """
+    if folder.is_dir() and not (folder / "0").exists():
+        for left in folder.glob(".*"):
+            left.unlink()
 
 
 def main(server: str, stream: str, folder: str, *targets: str) -> None:

@@ -20,90 +20,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from attrs import frozen
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
-
+from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, journal_in, land_all
 from tests.spark.pipelines import config_of
+from twinstream.lake.local_store import LocalStore
+from twinstream.lake.task_report import files_by_table
+from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.staging import Staging
-from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.state.landed_rows import read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.source.plan import SequenceRange
 
 BATCHES, ROWS = 3, 10
-COLUMNS = StructType(
-    [
-        StructField("_seq", LongType()),
-        StructField("_timestamp", TimestampType()),
-        StructField("_batch_id", LongType()),
-    ]
-)
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
-
-
-@frozen
-class Writer:
-    name: str = "orders"
-    id: str = "identity"
-
-
-def write(folder: Path, batch: int, seqs: list[int]) -> list[Path]:
-    """Write two files, as two tasks of Spark would."""
-    found: list[Path] = []
-    half = len(seqs) // 2
-    for part in (seqs[:half], seqs[half:]):
-        files = TableFiles(folder)
-        columns = [
-            pa.array(part, pa.int64()),
-            pa.array(part, pa.timestamp("us", "UTC")),
-            pa.array([batch] * len(part), pa.int64()),
-        ]
-        files.add("orders", pa.RecordBatch.from_arrays(columns, COLUMNS.names))
-        found += [each.path for each in files.finish()]
-    return found
-
-
-def seqs_of(batch: int) -> tuple[list[int], list[int]]:
-    """Return the sequences of a batch's rows and of its dead letters."""
-    first = batch * ROWS + 1
-    return list(range(first, first + ROWS - 2)), list(range(first + ROWS - 2, first + ROWS))
 
 
 def work(config: PipelineConfig) -> None:
     """Do everything, or what is left to do of it."""
     (source,) = config.sources
-    folders, sink = Folders(config.path), open_sink(config)
-    log = BatchLog(folders.source(source.name).journal)
-    last, committed = log.last(), config.path / "committed"
-    # The last batch is landed again, for Spark's commit comes after the journal's line. Tables are
-    # joined and replaced behind the commit only.
-    start = BATCHES if committed.exists() else last.batch if last else 0
-    for batch in range(start, BATCHES):
-        rows, dead = seqs_of(batch)
-        entry = BatchEntry(
-            batch=batch, start=rows[0], end=dead[-1] + 1, created="c", query_id="q", began="b",
-            messages=ROWS, tables={
-                source.table: TableEntry(rows=len(rows), files=2, bytes=1),
-                source.dead_letters: TableEntry(rows=len(dead), files=2, bytes=1),
-            },
-        )  # fmt: skip
-        log.begin(entry)
-        tables = sink.batch(batch, Writer())
-        tables.put(source.table, write(tables.folder, batch, rows), COLUMNS)
-        tables.put(source.dead_letters, write(tables.folder, batch, dead), COLUMNS)
-        assert sum(each.rows for each in tables.written) == ROWS, tables.written
-        tables.close()
-        log.landed(entry)
-    committed.touch()
+    leader, folders, sink = FakeLeader(BATCHES * ROWS), Folders(config.path), open_sink(config)
+    land_all(config, leader)
     list(compact(config))
+    # As a replay does.
     staging = Staging(folders.staging, "_replay")
-    sink.replace(source.table, 1, write(staging.folder, 1, seqs_of(1)[0]))
+    job = LandJob(source.source_options, source.tables, staging.folder, 1)
+    parts = [SequenceRange(source.stream, ROWS + 1, 2 * ROWS + 1, "direct")]
+    for table, files in files_by_table(job.run(FakeEngine(), parts)).items():
+        sink.replace(table, 1, files)
     staging.close()
     vacuum(config, keep=0)
 
@@ -111,17 +58,19 @@ def work(config: PipelineConfig) -> None:
 def check(config: PipelineConfig, *, finished: bool) -> None:
     """Find every row at most once at any time, and exactly once at the end."""
     (source,) = config.sources
-    log = BatchLog(Folders(config.path).source(source.name).journal)
-    tables = tables_of(source, log.entries().values())
+    entries = journal_in(config).entries()
+    tables = tables_of(source, entries.values())
     found = read_landed(open_sink(config), source, tables, 0, 10_000)
     assert found.count == found.distinct, f"doubled: {found.doubles()}"
-    landed = {seq for batch in log.entries() for part in seqs_of(batch) for seq in part}
-    missing = landed - set(found.seqs.to_pylist())
+    expected = {seq for each in entries.values() for seq in range(each.start, each.end)}
+    missing = expected - set(found.seqs.to_pylist())
     assert not missing, f"missing: {missing}"
     if finished:
+        assert list(entries) == list(range(BATCHES))
         assert found.count == BATCHES * ROWS
         assert not Folders(config.path).staging.exists()
         assert not Folders(config.path).replaced.exists()
+        assert not LocalStore(Folders(config.path).state).unfinished()
 
 
 def die_at(point: int, root: Path) -> Callable[[], int]:
@@ -161,8 +110,7 @@ def in_child(task: Callable[[], None]) -> int:
 
 def config_in(folder: Path, sink: str) -> PipelineConfig:
     folder.mkdir(parents=True)
-    source = 'stream = "S"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
-    return config_of(folder, sink, "nats://127.0.0.1:1", source + 'schema = "order.json"')
+    return config_of(folder, sink, "nats://127.0.0.1:1", SOURCE)
 
 
 def count_points(folder: Path, sink: str) -> int:

@@ -14,7 +14,6 @@ __all__ = ["HOOKS", "Point", "reached"]
 Point = Literal[
     "backup: before rename",
     "backup: renamed",
-    "batch log: before landed",
     "channels: before take",
     "command: before event",
     "command: before step",
@@ -25,6 +24,7 @@ Point = Literal[
     "events: event taken",
     "group: change noted",
     "journal: before commit",
+    "journal: before landed",
     "link: before connect",
     "link: before keeper reads",
     "link: before poll",

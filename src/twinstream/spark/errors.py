@@ -6,6 +6,7 @@ Each message names the object, the reason and a remedy.
 from __future__ import annotations
 
 from twinstream.errors import TwinstreamError
+from twinstream.lake.errors import JournalError
 
 __all__ = [
     "CheckpointError",
@@ -84,13 +85,6 @@ class DecodeFailure(SparkSourceError):
         self.seq = seq
         self.reason = reason
         super().__init__(f"stream {stream}, sequence {seq}: {reason}")
-
-
-class JournalError(SparkSourceError):
-    """Raised if a journal cannot be read, or if files of the tables are damaged or do not match it.
-
-    This includes rows of another writer in a table, and folders of a table that are not batches.
-    """
 
 
 class LedgerError(SparkSourceError):

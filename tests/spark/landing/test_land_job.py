@@ -15,17 +15,18 @@ from pyspark.sql.types import LongType
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
 from tests.tuned import Tuned
+from twinstream.lake.stream_mark import Mark
+from twinstream.lake.task_report import files_by_table
 from twinstream.spark.errors import DataLossError, OptionError
-from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
+from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import TableNames
-from twinstream.spark.landing.staging import Staging
+from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline import land, summary
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 from twinstream.testing import NatsServer
 
@@ -49,7 +50,7 @@ def test_events_go_to_a_table_of_their_own_and_strangers_to_another(
     known = {**MAX_DELIVER, "stream_seq": 5, "unheard": True}
     fill(stream, [known, namesake, {"type": "io.example.kind"}, b"broken", {"no": "type"}])
     landing = job(server, stream, tmp_path, batch=7, valueFormat="advisory", includeHeaders="true")
-    files = by_table(landing.land(SequenceRange(stream.name, 1, 6, "direct")))
+    files = files_by_table([landing.land(SequenceRange(stream.name, 1, 6, "direct"))])
     found = {table: pq.read_table(path).to_pylist() for table, (path,) in files.items()}
     assert {table: [row["_seq"] for row in rows] for table, rows in found.items()} == {
         "dead": [4, 5],
@@ -78,10 +79,15 @@ def test_a_large_range_becomes_row_groups_in_order(
     fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(100)])
     tuned("held rows", 2000)
     given = {"valueFormat": "json", "jsonSchema": json.dumps(SCHEMA), "fetchMessages": "10"}
-    files = job(server, stream, tmp_path, **given).land(
+    report = job(server, stream, tmp_path, **given).land(
         SequenceRange(stream.name, 1, 101, "direct")
     )
-    assert {each.table: each.rows for each in files} == {"orders": 90, "dead": 10}
+    files = report.files
+    assert (report.start, report.end, report.rows) == (1, 101, 100)
+    assert {each.table: (each.rows, each.first, each.last) for each in files} == {
+        "orders": (90, 2, 100),
+        "dead": (10, 1, 91),
+    }
     rows = {each.table: pq.read_table(each.path) for each in files}
     assert rows["orders"].column("id").to_pylist() == [at for at in range(100) if at % 10]
     assert rows["dead"].column("_seq").to_pylist() == list(range(1, 101, 10))
@@ -97,8 +103,8 @@ def test_only_files_reported_by_an_attempt_are_accepted(
     staging = Staging(tmp_path / "staging", "writer")
     part = SequenceRange(stream.name, 1, 4, "direct")
     landing = job(server, stream, staging.folder)
-    lost = landing.land(part)
-    (taken,) = landing.land(part)
+    lost = landing.land(part).files
+    (taken,) = landing.land(part).files
     target = tmp_path / "orders" / "batch_id=0"
     (file,) = staging.put([taken.path], target)
     assert pq.read_table(file).column("seq").to_pylist() == [1, 2, 3]
@@ -117,6 +123,7 @@ def test_attempts_that_were_killed_are_cleared_but_not_those_of_others(
     killed = Staging(tmp_path / "staging", name)
     other = Staging(tmp_path / "staging", neighbour)
     (killed.folder / "left.parquet").touch()
+    remove_attempts(tmp_path / "staging", name)
     mine = Staging(tmp_path / "staging", name)
     assert not killed.folder.exists()
     mine.close()

@@ -12,7 +12,8 @@ import pytest
 
 from js_sync import JetStream, Stream
 from tests.odd_messages import ODD_MESSAGES, publish_raw
-from twinstream.spark.landing.land_job import LandJob, by_table
+from twinstream.lake.task_report import files_by_table
+from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.split_tables import TableNames
 from twinstream.spark.pipeline import land
 from twinstream.spark.source.options import SourceOptions
@@ -72,7 +73,7 @@ def test_unreadable_headers_are_a_reason_where_headers_are_wanted(
         folder.mkdir()
         landing = LandJob(SourceOptions.parse(options), names, folder, None)
         last = odd.info().state.last_seq
-        files = by_table(landing.land(SequenceRange(odd.name, 1, last + 1, mode)))
+        files = files_by_table([landing.land(SequenceRange(odd.name, 1, last + 1, mode))])
         rows = {
             table: {row["_seq"]: row for row in pq.read_table(path).to_pylist()}
             for table, (path,) in files.items()

@@ -11,20 +11,28 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from attrs import frozen
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tests.huge import huge
-from tests.spark.crash_points import Writer
+from twinstream.lake.local_store import LocalStore
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.report import LandReport
-from twinstream.spark.landing.staging import Staging
+from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
 COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
+
+
+@frozen
+class Writer:
+    name: str = "orders"
+    id: str = "identity"
+
+
 PLAN = Plan(batch_id=0, created="today", start=1, end=3)
 
 
@@ -66,13 +74,11 @@ def test_an_entry_of_a_journal_and_all_names_above_it(tmp_path: Path, synced: se
     assert (journal.last(), journal.batch_ids(), journal.report(0)) == (PLAN, [0], report())
 
 
-def test_a_journal_of_lines_and_its_name(tmp_path: Path, synced: set[Path]) -> None:
-    log = BatchLog(tmp_path / "_pipeline" / "S" / "journal.jsonl")
-    log.landed(
-        BatchEntry(batch=0, start=1, end=3, created="today", query_id="q", began="2026-01-01")
-    )
+def test_an_object_of_a_store_and_its_name(tmp_path: Path, synced: set[Path]) -> None:
     folder = tmp_path / "_pipeline"
-    assert {tmp_path, folder, folder / "S", folder / "S/journal.jsonl"} <= synced
+    LocalStore(folder).create("S/plan/0.json", b"{}")
+    assert {tmp_path, folder, folder / "S", folder / "S/plan"} <= synced
+    assert any(path.name.startswith(".0.json.") for path in synced), "before it had its name"
 
 
 @pytest.mark.parametrize("table", ["orders", "dead_letters/source=orders"])
@@ -137,6 +143,7 @@ def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
         link.symlink_to(outside)
     table.mkdir()
     swap.finish(table)
+    remove_attempts(staging, "w")
     Staging(staging, "w").close()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["outside", "table"]
     assert (outside / "kept").exists()

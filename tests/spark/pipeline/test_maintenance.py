@@ -11,6 +11,7 @@ import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import SINKS, config_of, counted, files_of
+from twinstream.lake.plan import Plan
 from twinstream.spark.errors import CheckpointError
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
@@ -20,7 +21,7 @@ from twinstream.spark.pipeline.pipeline_events import Happening, Landed
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -86,26 +87,6 @@ def test_tables_are_looked_after_while_the_pipeline_runs(
     assert counted(table, sink, "seq") == (65, 65)
 
 
-@pytest.mark.parametrize("sink", SINKS)
-def test_a_batch_that_spark_has_not_committed_is_not_landed_again(
-    sink: str, spark: SparkSession, make_stream: Make, fill: Fill, config_for: Config
-) -> None:
-    """The pipeline was killed between its journal and Spark's; then the tables were compacted."""
-    stream = make_stream()
-    fill(stream, [b"x"] * 15)
-    config = config_for(stream, sink)
-    assert run(spark, config, once=True) == {}
-    commits = Folders(config.path).source("orders").checkpoint / "commits"
-    (commits / "2").unlink()
-    (commits / ".2.crc").unlink(missing_ok=True)
-    (compacted, *_) = compact(config)
-    assert (compacted.before, compacted.after) == (3, 1)
-    fill(stream, [b"x"])
-    assert run(spark, config, once=True) == {}
-    assert counted(config.path / "orders", sink, "seq") == (16, 16)
-    assert [each.problems for each in verify(config)] == [[]]
-
-
 def test_tables_with_a_part_of_a_batch_are_left_alone(
     spark: SparkSession, make_stream: Make, fill: Fill, config_for: Config
 ) -> None:
@@ -113,12 +94,8 @@ def test_tables_with_a_part_of_a_batch_are_left_alone(
     fill(stream, [b"x"] * 5)
     config = config_for(stream, "parquet")
     assert run(spark, config, once=True) == {}
-    folder = Folders(config.path).source("orders")
-    log = BatchLog(folder.journal)
-    last = log.last()
-    assert last is not None
-    (folder.checkpoint / "commits" / "0").unlink()
-    (folder.checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
-    log.begin(last)
+    journal_of(Folders(config.path), config.sources[0]).planned(
+        Plan(batch=1, start=6, end=7, created="today")
+    )
     with pytest.raises(CheckpointError, match="a batch of source orders was interrupted"):
         list(compact(config))

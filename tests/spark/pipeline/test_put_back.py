@@ -27,7 +27,7 @@ from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
@@ -167,7 +167,7 @@ def test_a_purge_finds_messages_by_their_time_too(
         fill(stream, [b""] * 2)
         assert run(spark, config, once=True) == {}
     fill(stream, [b""] * 4)
-    log = BatchLog(Folders(config.path).source("orders").journal)
+    log = journal_of(Folders(config.path), config.sources[0])
     entry = log.entries()[0]
     (source,) = config.sources
     purge = release_of(evolve(source, commit="purge"), open_sink(config), log)

@@ -12,12 +12,13 @@ from deltalake import write_deltalake
 
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import SINKS, config_of
+from twinstream.lake.entry import BatchEntry
 from twinstream.models import ConsumerConfig, RetentionPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
@@ -29,7 +30,7 @@ class Landed:
 
     def __init__(self, config: PipelineConfig, sink: str, stream: Stream) -> None:
         (self.source,) = config.sources
-        self.log = BatchLog(Folders(config.path).source(self.source.name).journal)
+        self.log = journal_of(Folders(config.path), self.source)
         self.release = release_of(self.source, open_sink(config), self.log)
         self.table = config.path / "orders"
         self._sink, self._stream = sink, stream
@@ -49,7 +50,7 @@ class Landed:
             (self.table / f"batch_id={batch}").mkdir(parents=True)
             pq.write_table(rows, self.table / f"batch_id={batch}" / "part.parquet")
         entry = BatchEntry(
-            batch=batch, start=batch * 4 + 1, end=batch * 4 + 5, query_id="q", began="b",
+            batch=batch, start=batch * 4 + 1, end=batch * 4 + 5, began="b",
             created=self._stream.info().created.rfc3339(), messages=len(seqs),
         )  # fmt: skip
         self.log.landed(entry)

@@ -183,7 +183,7 @@ def test_continues_after_replaced_messages(
         (verdict,) = verify(config)
         assert verdict.problems == []
     fill(stream, [{"id": at} for at in range(9)])
-    runs(config, recover=True)
+    runs(config)
     assert counted(tmp_path / "lake" / "orders", "parquet") == (12, 12)
 
 
@@ -216,7 +216,7 @@ def on_fire() -> NoReturn:
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
+def test_failed_batch_is_finished_and_a_lost_journal_refused(
     sink: str,
     spark: SparkSession,
     runs: Callable[..., list[Happening]],
@@ -228,7 +228,7 @@ def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
     stream = make_stream()
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     config = config_of(tmp_path, sink, server.url, orders(stream))
-    with hooked("batch log: before landed", once(on_fire)):
+    with hooked("journal: before landed", once(on_fire)):
         heard = runs(config)
     assert [each for each in heard if isinstance(each, Failed)] == [
         Failed("orders", "disk on fire", 0.1, "RuntimeError")
@@ -237,16 +237,20 @@ def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
     assert counted(table, sink) == (9, 9)
     assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (1, 1)
 
-    # The tables have a batch that the journal does not know, and the checkpoint is gone.
+    # The tables have a batch that the journal has only planned.
     fill(stream, [{"id": at} for at in range(10, 15)])
-    with hooked("batch log: before landed", lambda _: on_fire()):
+    with hooked("journal: before landed", lambda _: on_fire()):
         assert run(spark, config, once=True) == {"orders": "disk on fire"}
     assert counted(table, sink) == (14, 14)
-    shutil.rmtree(Folders(config.path).source("orders").checkpoint)
+    state, away = Folders(config.path).state / "orders", tmp_path / "away"
+    shutil.move(state, away)
     failed = run(spark, config, once=True)
-    assert "is missing; restore it" in failed["orders"]
+    assert "table orders has rows of batch 0 or later" in failed["orders"]
+    assert counted(table, sink) == (14, 14)
+    shutil.rmtree(state)
+    shutil.move(away, state)
     fill(stream, [{"id": 15}])
-    runs(config, recover=True)
+    runs(config)
     assert counted(table, sink) == (15, 15)
     assert [(each.problems, each.rows) for each in verify(config)] == [([], 16)]
     runs(config)
@@ -310,7 +314,7 @@ def test_another_schema_does_not_finish_a_batch_unnoticed(
         assert run(spark, config, once=True) == {"orders": "disk on fire"}
     (tmp_path / "order.json").write_text(strict.replace('["id"]', "[]"))
     failed = run(spark, read_config(tmp_path / "orders.toml"), once=True)
-    assert "the stream 2 messages: either it was begun" in failed["orders"]
+    assert "the stream 2 messages: it was begun with another schema" in failed["orders"]
     (tmp_path / "order.json").write_text(strict)
     runs(read_config(tmp_path / "orders.toml"))
     assert counted(tmp_path / "lake" / "orders", sink) == (1, 1)
@@ -340,27 +344,6 @@ def test_two_pipelines_do_not_land_into_one_table(
     assert counted(tmp_path / "lake" / "o2", sink) == (5, 5)
 
 
-def test_continues_after_spark_was_killed_before_its_first_batch(
-    runs: Callable[..., list[Happening]],
-    server: NatsServer,
-    make_stream: Make,
-    fill: Fill,
-    tmp_path: Path,
-) -> None:
-    """Spark counts the file that it was writing and says the folder "should be empty"."""
-    stream = make_stream()
-    config = config_of(tmp_path, "parquet", server.url, orders(stream))
-    offsets = Folders(config.path).source("orders").checkpoint / "offsets"
-    offsets.mkdir(parents=True)
-    unfinished = ".0.876819d8-a4df-468e-94f5-e4c9f04821eb.tmp"
-    (offsets / unfinished).touch()
-    (offsets / f".{unfinished}.crc").touch()
-    fill(stream, [{"id": at} for at in range(10)])
-    runs(config)
-    assert counted(tmp_path / "lake" / "orders", "parquet") == (10, 10)
-    assert not list(offsets.glob("*.tmp*"))
-
-
 @pytest.mark.parametrize("sink", SINKS)
 def test_rows_of_an_attempt_count_after_their_messages_were_removed(
     sink: str,
@@ -381,7 +364,7 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
         stream.purge()
         on_fire()
 
-    with hooked("batch log: before landed", once(purge_and_fail)):
+    with hooked("journal: before landed", once(purge_and_fail)):
         heard = runs(config)
     assert Failed("orders", "disk on fire", 0.1, "RuntimeError") in heard
     (entry,) = [each.entry for each in heard if isinstance(each, Landed)]
@@ -391,7 +374,7 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
 
 
 class Dying:
-    """A session whose Java ends when it has started a query: each other call returns itself."""
+    """A session whose Java ends when it runs the tasks of a batch: other calls return itself."""
 
     defaultParallelism = 2  # noqa: N815  # the name of PySpark
 
@@ -404,28 +387,30 @@ class Dying:
     def __call__(self, *_: object, **__: object) -> Dying:
         return self
 
-    def start(self) -> object:
-        class Gone:
-            """A query whose Java does not answer."""
-
-            id = "q"
-
-            def __getattr__(self, name: str) -> Any:
-                raise ConnectionRefusedError(111, "Connection refused")
-
-            def stop(self) -> None:
-                raise Py4JNetworkError("Error while sending or receiving")
-
+    def collect(self) -> object:
         self.started()
-        return Gone()
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    def cancelJobGroup(self, group: str) -> None:  # the name of PySpark
+        raise Py4JNetworkError("Error while sending or receiving")
 
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_end_of_java_is_reported_as_such(
-    spark: SparkSession, server: NatsServer, make_stream: Make, tmp_path: Path, asks: bool
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    asks: bool,
 ) -> None:
     asked, heard = threading.Event(), list[Happening]()
-    sources = [f'stream = "{make_stream().name}"\nname = "{name}"' for name in "AB"]
+    streams = [make_stream(), make_stream()]
+    for each in streams:
+        fill(each, [b"1"])
+    sources = [
+        f'stream = "{each.name}"\nname = "{name}"' for each, name in zip(streams, "AB", strict=True)
+    ]
     config = config_of(tmp_path, "parquet", server.url, *sources)
     dying = cast(Any, Dying(asked.set if asks else lambda: None))
     with pytest.raises(SparkSourceError, match="Spark's Java process has ended; the next run"):

@@ -24,7 +24,7 @@ from twinstream.spark.pipeline.pipeline_events import Happening
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_the_password_is_nowhere(
     assert run(spark, config, once=True, tell=heard.append) == {}
     assert counted(tmp_path / "lake" / "s", "delta", "seq") == (1, 1)
 
-    log = list(BatchLog(Folders(config.path).source("S").journal).entries().values())
+    log = list(journal_of(Folders(config.path), config.sources[0]).entries().values())
     texts = {
         "report": page(config.name, config.sink, {"S": log}),
         "config": repr(config) + str(config),

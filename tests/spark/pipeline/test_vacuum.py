@@ -19,15 +19,18 @@ def test_files_of_other_programs_are_kept(tmp_path: Path) -> None:
     for folder in (
         replaced / "1",
         replaced / "copy",
-        state / "checkpoint.1",
-        state / "checkpoint.x",
+        state / "plan",
     ):
         folder.mkdir(parents=True)
-    (replaced / ".DS_Store").touch()
+    for folder in (replaced, state, state / "plan"):
+        (folder / ".DS_Store").touch()
+    unfinished = state / "plan" / f".000000000.json.{32 * 'a'}"
+    unfinished.touch()
     found = vacuum(config)
-    assert [each.path for each in found] == [replaced / "1", state / "checkpoint.1"]
+    assert [each.path for each in found] == [replaced / "1", unfinished]
     assert sorted(each.name for each in replaced.iterdir()) == [".DS_Store", "copy"]
-    assert (state / "checkpoint.x").exists()
+    assert not unfinished.exists()
+    assert (state / "plan" / ".DS_Store").exists()
 
 
 def test_an_hour_that_was_begun_counts_for_delta(tmp_path: Path) -> None:

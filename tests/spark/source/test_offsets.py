@@ -10,6 +10,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.source.batch_limits import admit, is_too_little
@@ -18,7 +19,6 @@ from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import partition_count, split
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 STATE = StreamState("S", first=11, next=101, created="monday")

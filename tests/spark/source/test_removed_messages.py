@@ -11,6 +11,7 @@ from attrs import evolve
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, Stream
+from twinstream.lake.stream_mark import Mark
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.landing.land_job import ranges_of
@@ -25,7 +26,6 @@ from twinstream.spark.source.range_task import read_batches, read_pages
 from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
 from twinstream.spark.source.removed_messages import not_before, why_lost
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_retention import StreamRetention
 from twinstream.spark.source.stream_state import StreamState

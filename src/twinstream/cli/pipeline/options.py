@@ -96,24 +96,25 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
 
 
 @contextmanager
-def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
+def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession | None]:
     """Start Spark with the settings of the file, and stop it at the end of the block.
+
+    If the file names the local engine, Spark is not started, and the value is `None`.
 
     Spark prints a traceback for each failure, although the command reports failures itself. So
     without `verbose`, the output of Spark's processes is written to a file. Its name is printed
     if the command fails. If the process already has a Spark session, that one is used, and it is
     not stopped.
     """
+    if config.engine == "local":
+        yield None
+        return
     from pyspark.sql import SparkSession
 
     from twinstream.spark.session.session import local_session, pipeline_java
 
     own = SparkSession.getActiveSession() is None
-    settings = {
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        **pipeline_java(),
-        **config.settings,
-    }
+    settings = {**pipeline_java(), **config.settings}
     with SparkStderr() if own and not verbose else nullcontext() as words:
         with words.taken() if words is not None else nullcontext():
             spark = local_session(
@@ -129,7 +130,7 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
 
 
 def _stop(spark: SparkSession) -> None:
-    from twinstream.spark.pipeline.query_errors import spark_is_gone
+    from twinstream.spark.pipeline.run_errors import spark_is_gone
 
     try:
         spark.stop()

@@ -14,7 +14,7 @@ from twinstream.cli.screen import counted
 from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
-    from twinstream.spark.pipeline.state.batch_log import BatchEntry
+    from twinstream.lake.entry import BatchEntry
 
 COLUMNS: Final = 60
 """The number of values on the time axis of a chart."""

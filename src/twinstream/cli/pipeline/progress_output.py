@@ -15,9 +15,9 @@ from twinstream.cli.table import Table
 from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
+    from twinstream.lake.entry import BatchEntry
     from twinstream.spark.pipeline import PipelineConfig
     from twinstream.spark.pipeline.pipeline_events import Happening
-    from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 
 class Watcher(Protocol):

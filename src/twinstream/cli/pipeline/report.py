@@ -32,12 +32,11 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     """
     from twinstream.cli.pipeline.page import page
     from twinstream.spark.pipeline.settings.folders import Folders
-    from twinstream.spark.pipeline.state.batch_log import BatchLog
+    from twinstream.spark.pipeline.state.source_state import journal_of
 
     folders = Folders(config.path)
     logs = {
-        each.name: list(BatchLog(folders.source(each.name).journal).entries().values())
-        for each in config.sources
+        each.name: list(journal_of(folders, each).entries().values()) for each in config.sources
     }
     path = output or Path(f"{config.name}.html")
     path.parent.mkdir(parents=True, exist_ok=True)

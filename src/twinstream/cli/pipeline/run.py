@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     help="Interval between batches, such as 60s; by default 10s.",
 )
 @click.option(
-    "--recover", is_flag=True, help="Continue at the journal's end if a checkpoint is missing."
-)
-@click.option(
     "--accept-stream",
     is_flag=True,
     help="Continue with a re-created stream that is a copy of the landed one.",
@@ -48,7 +45,6 @@ def run(
     config: PipelineConfig,
     once: bool,
     every: float | None,
-    recover: bool,
     accept_stream: bool,
     accept_subjects: bool,
     verbose: bool,
@@ -76,7 +72,7 @@ def run(
     from twinstream.spark.pipeline.pipeline_events import Failed
     from twinstream.spark.pipeline.runner import run as run_pipeline
 
-    if notes().is_terminal:
+    if config.engine == "spark" and notes().is_terminal:
         notes().print("Spark is starting …")  # takes some seconds
     # Handle Ctrl-C during the start, because an interrupted start leaves a Java process running.
     # Handle it again after the start, because Spark replaces the signal handler.
@@ -100,7 +96,6 @@ def run(
                 spark,
                 config,
                 once=once,
-                recover=recover,
                 accept_stream=accept_stream,
                 accept_subjects=accept_subjects,
                 tell=tell,

@@ -16,12 +16,12 @@ from typing import Any, Final
 from attrs import asdict, frozen
 
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.lake.stored_members import checked_members
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.landing.report import LandReport, TableReport
 from twinstream.spark.source.offsets import Position
-from twinstream.spark.source.stored_members import checked_members
-from twinstream.spark.source.stream_mark import Mark
 
 __all__ = ["Journal", "Plan"]
 

@@ -1,22 +1,23 @@
-"""Land a range of a stream: Spark's tasks read the messages and write the Parquet files.
+"""Land a range of a stream: tasks read the messages and write the Parquet files.
 
-No message passes through Java. A worker has the messages as Arrow columns. Writing the columns with
-Arrow costs less than passing them to Spark. For 1,000,000 messages of 200 bytes and typed columns,
-this job took 4.1 s and 7.8 CPU seconds, and the write of a DataFrame took 6.1 s and 12.1 CPU
-seconds (`python -m tests.bench.spark --only landing`).
-
-Spark schedules and retries the tasks. A repeated task writes new files. Files of failed attempts
-are ignored, because a task reports its files only at its end.
+A task has the messages as Arrow columns. Writing the columns with Arrow costs less than passing
+them to Spark. For 1,000,000 messages of 200 bytes and typed columns, this job took 4.1 s and 7.8
+CPU seconds, and the write of a DataFrame took 6.1 s and 12.1 CPU seconds (`python -m
+tests.bench.spark --only landing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from twinstream.lake.engine import Engine
+from twinstream.lake.stream_mark import Mark
+from twinstream.lake.task_report import TaskFile, TaskReport, check_parts
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.landed_seqs import Ascending
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFile, TableFiles
@@ -27,15 +28,11 @@ from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_pages
 from twinstream.spark.source.removed_messages import not_before
-from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["LandJob", "by_table", "ranges_of"]
-
-_REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
+__all__ = ["LandJob", "ranges_of"]
 
 
 @frozen
@@ -51,24 +48,16 @@ class LandJob:
     folder: Path
     batch: int | None = None
 
-    def run(self, spark: SparkSession, ranges: Sequence[SequenceRange]) -> list[TableFile]:
-        """Run one task for each range, and return the files that the tasks wrote."""
-        if not ranges:
-            return []
+    def run(
+        self, engine: Engine, ranges: Sequence[SequenceRange], group: str = ""
+    ) -> list[TaskReport]:
+        """Run one task for each range, and return the reports of the tasks.
 
-        from pyspark.sql.functions import udf
-
-        def task(at: int) -> list[tuple[str, str, int]]:
-            return [(each.table, str(each.path), each.rows) for each in self.land(ranges[at])]
-
-        count = len(ranges)
-        numbers = spark.range(0, count, 1, count)
-        # The function must be nondeterministic, because Spark may call a deterministic function
-        # twice for a row. An Arrow function would need pandas, and would not be faster, because a
-        # task has only one row.
-        run = udf(task, _REPORT, useArrow=False).asNondeterministic()
-        found = numbers.select(run("id").alias("files")).collect()
-        return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
+        `group` is for `Engine.cancel`.
+        """
+        reports = engine.run(self.land, ranges, group)
+        check_parts([(each.start, each.end) for each in ranges], reports)
+        return reports
 
     @property
     def tables(self) -> list[str]:
@@ -83,23 +72,22 @@ class LandJob:
     def _split(self) -> TableSplit:
         return TableSplit(self.options, self.names, self.batch)
 
-    def land(self, part: SequenceRange) -> list[TableFile]:
-        """Do the work of one task: read a range, write its files and return them."""
+    def land(self, part: SequenceRange) -> TaskReport:
+        """Do the work of one task: read a range, write its files and report them."""
         tables, files = self._split, TableFiles(self.folder)
         order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
             order.check(page.seqs)
             for table, rows in tables.split(page, part.stream):
                 files.add(table, rows)
-        return files.finish()
+        return TaskReport(part.start, part.end, tuple(map(self._reported, files.finish())))
 
-
-def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
-    """Return the files by the name of their table, in the order of the names."""
-    found: dict[str, list[Path]] = {}
-    for file in sorted(files, key=lambda each: each.table):
-        found.setdefault(file.table, []).append(file.path)
-    return found
+    def _reported(self, file: TableFile) -> TaskFile:
+        column = "seq" if self.options.value_format == "raw" else "_seq"
+        bounds = Footer.of(file.path).bounds(column)
+        assert bounds is not None, "a file has at least one row"
+        # Sequences are decimals if uint64=decimal.
+        return TaskFile(file.table, file.path, file.rows, int(bounds[0]), int(bounds[1]))
 
 
 def ranges_of(
@@ -108,12 +96,14 @@ def ranges_of(
     start: int,
     end: Position,
     before: Mark | None = None,
+    parts: int | None = None,
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream into ranges for tasks.
 
     The planned range begins at `start` and ends at `end`. `before` is the stream's last
-    message when the previous batch was planned. The list is empty if the stream no longer has any
-    sequence of the planned range.
+    message when the previous batch was planned. `parts` is the number of ranges; by default the
+    options and the size of the range determine it. The list is empty if the stream no longer has
+    any sequence of the planned range.
 
     Raises `DataLossError` if the stream has lost messages of the range, or if it was re-created or
     restored to an earlier state. With `failOnDataLoss=false`, no error is raised: lost messages
@@ -126,6 +116,6 @@ def ranges_of(
     low, high = max(start, state.first), min(end.next, state.next)
     if high <= low:
         return []
-    parts = partition_count(options, high - low)
+    count = parts or partition_count(options, high - low)
     since = not_before(low, state, before)
-    return split(state.name, low, high, parts, read_way(options, state), state.created, since)
+    return split(state.name, low, high, count, read_way(options, state), state.created, since)

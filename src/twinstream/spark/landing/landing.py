@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
 from twinstream.spark.landing.journal import Journal, Plan
@@ -15,15 +16,14 @@ from twinstream.spark.landing.landed_seqs import seqs_in
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.landing.report import LandReport, TableReport
 from twinstream.spark.landing.resume import start_behind
+from twinstream.spark.landing.spark_engine import SparkEngine
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
-from twinstream.spark.landing.staging import STAGING, Written
+from twinstream.spark.landing.staging import STAGING, Written, remove_attempts
 from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
-from twinstream.spark.running import slots_of
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Landing:
         if begun is None:
             refuse_taken(self._reaches, self._tables, plan.batch_id, f"stream {self._stream}")
             journal.begin(plan)
+        remove_attempts(self.root / STAGING, self._stream)
         tables = ParquetBatch(self.root, self.root / STAGING, plan.batch_id, self._stream)
         try:
             found = self._write(spark, plan, tables, None if last is None else last.mark)
@@ -141,13 +142,14 @@ class Landing:
         self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
     ) -> int:
         """Write the batch to its tables, and return the number of messages that the tasks read."""
-        options = evolve(self.options, slots=slots_of(spark))
+        engine = SparkEngine(spark)
+        options = evolve(self.options, slots=engine.slots)
         job = LandJob(options, self._names, tables.folder)
         with Leader(options) as leader:
             ranges = ranges_of(leader, options, plan.start, plan.position, before)
-        landed = job.run(spark, ranges)
-        put_landed(tables, job, landed)
-        return sum(each.rows for each in landed)
+        reports = job.run(engine, ranges)
+        put_landed(tables, job, reports)
+        return sum(each.rows for each in reports)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
         """Count the rows in the files of the batch, and return the report.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from twinstream.lake.stream_mark import TimeAt
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.removed_messages import not_before, why_lost
 from twinstream.spark.source.stream_identity import why_other
-from twinstream.spark.source.stream_mark import TimeAt
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["start_behind"]

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 from pyspark.sql.types import StructField, StructType
 
+from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.events import EVENT_COLUMNS
@@ -30,9 +31,6 @@ __all__ = [
     "TableSplit",
     "refuse_members",
 ]
-
-DEAD_LETTERS: Final = "dead_letters"
-"""The table of messages that do not match the schema, with the reason and the payload."""
 
 OTHER_EVENTS: Final = "other_events"
 """The table of events whose type is unknown to this release; the document is in `_extra`."""

@@ -16,7 +16,7 @@ from attrs import frozen
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 
-__all__ = ["STAGING", "Staging", "Written", "files_in"]
+__all__ = ["STAGING", "Staging", "Written", "files_in", "remove_attempts"]
 
 STAGING: Final = "_staging"
 """Name of the folder of staged files. Parquet readers skip names that begin with an underscore."""
@@ -48,16 +48,9 @@ class Written:
 
 
 class Staging:
-    """The folder of one attempt to land a batch, for files that are not in their tables yet.
-
-    `writer` must make only one attempt at a time, because the constructor removes the folders of
-    the writer's earlier attempts, which were killed. If a task of a killed attempt still runs, it
-    fails, because its folder no longer exists.
-    """
+    """The folder of one attempt to land a batch, for files that are not in their tables yet."""
 
     def __init__(self, parent: Path, writer: str) -> None:
-        for left in parent.glob(f"{escape(writer)}.*"):  # stream names may contain brackets
-            remove_tree(left)
         self.folder: Final = parent / f"{writer}.{uuid.uuid4().hex}"
         """The folder for the files of the attempt."""
         _make(self.folder)
@@ -86,6 +79,16 @@ class Staging:
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):  # another writer uses the parent folder, or has removed it
             self.folder.parent.rmdir()
+
+
+def remove_attempts(parent: Path, writer: str) -> None:
+    """Remove the folders of attempts of a writer, which were killed.
+
+    The writer must make no attempt at the same time. If a task of a killed attempt still runs, it
+    fails, because its folder no longer exists.
+    """
+    for left in parent.glob(f"{escape(writer)}.*"):  # stream names may contain brackets
+        remove_tree(left)
 
 
 def _make(folder: Path) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow.parquet as pq
 
+from twinstream.disk.safe_files import sync
+from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
-from twinstream.spark.landing.land_job import LandJob, by_table
+from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.staging import Staging, Written, files_in
-from twinstream.spark.landing.table_files import TableFile
 from twinstream.spark.landing.table_fit import check_fit
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class BatchWriter(Protocol):
         """The folder for the files of the batch until they are added to tables."""
         ...
 
-    def has(self, table: str) -> bool:
-        """Return whether the table already has the batch."""
+    def found(self, table: str) -> Written | None:
+        """Return the files of the batch that the table already has, or `None` without the batch."""
         ...
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
@@ -94,9 +95,10 @@ class ParquetBatch:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
-    def has(self, table: str) -> bool:
-        """Return whether the table already has the batch."""
-        return self._home(table).exists()
+    def found(self, table: str) -> Written | None:
+        """Return the files of the batch that the table already has, or `None` without the batch."""
+        home = self._home(table)
+        return Written(table, files_in(home), is_earlier=True) if home.exists() else None
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
         """Add the files of the batch to a table, unless the table has the batch.
@@ -105,11 +107,17 @@ class ParquetBatch:
         do not fit the table.
         """
         target = self._home(table)
-        is_earlier = self.has(table)
-        if not is_earlier:
+        written = self.found(table)
+        if written is None:
             self._check_fit(table, files)
-            self._staging.put(files, target)
-        written = Written(table, files_in(target), is_earlier)
+            try:
+                written = Written(table, self._staging.put(files, target))
+            except OSError:
+                written = self.found(table)
+                if written is None:
+                    raise  # another driver was not the reason
+        if written.is_earlier:
+            sync([target.parent])  # the other attempt may have ended before it did this
         self._written.append(written)
         return written
 
@@ -132,16 +140,16 @@ class ParquetBatch:
         self._staging.close()
 
 
-def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
+def put_landed(tables: BatchWriter, job: LandJob, reports: Sequence[TaskReport]) -> None:
     """Add the files that the tasks of a job wrote to its tables.
 
     If an earlier attempt added files to a table for which this attempt has no files, these files
     are also in `tables.written`.
     """
-    files = by_table(landed)
+    files = files_by_table(reports)
     # This attempt has no files for such a table if the stream has removed the messages since.
     others = (name for name in job.tables if name not in files)
-    names = {*files, *filter(tables.has, others)}
+    names = {*files, *(name for name in others if tables.found(name) is not None)}
     # The table of dead letters is last, so that no dead letters are added if another table refuses
     # its rows.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from twinstream.core.log.report import ERROR, INFO, WARNING, Report
-from twinstream.spark.pipeline.state.batch_log import BatchEntry
+from twinstream.lake.entry import BatchEntry
 
 __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 

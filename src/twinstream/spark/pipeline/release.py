@@ -1,7 +1,7 @@
 """Release landed messages: keep them, move a bookmark, or purge the stream.
 
-A batch is released after Spark has committed it. A release can be repeated. If a crash prevents a
-release, the stream keeps messages for longer than needed, but no message is lost.
+A batch is released after its entry was written to the journal. A release can be repeated. If a
+crash prevents a release, the stream keeps messages for longer than needed, but no message is lost.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from attrs import evolve
 
 from twinstream.errors import ConsumerNotFound
+from twinstream.lake.entry import BatchEntry, of_one_stream
+from twinstream.lake.journal import Journal
 from twinstream.models import AckPolicy, ConsumerConfig, DeliverPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.pipeline.settings.config import SourceConfig
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
 from twinstream.spark.pipeline.state.landed_rows import missing_of, possible_tables, read_landed
+from twinstream.spark.pipeline.state.positions import position_of
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState, stored_at
@@ -126,10 +128,10 @@ class Purge:
     are looked up and purged.
     """
 
-    def __init__(self, source: SourceConfig, sink: Sink, log: BatchLog) -> None:
+    def __init__(self, source: SourceConfig, sink: Sink, journal: Journal) -> None:
         self._source: Final = source
         self._sink: Final = sink
-        self._log: Final = log
+        self._journal: Final = journal
         self._since: int | None = None
 
     def prepare(self, jet: JetStream, position: int) -> None:
@@ -151,7 +153,7 @@ class Purge:
         """
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
-        reason = why_other(entry.position, state, partial(stored_at, jet))
+        reason = why_other(position_of(entry), state, partial(stored_at, jet))
         if reason is not None:
             if not self._source.source_options.fail_on_data_loss:
                 return 0  # the batch is from an earlier stream, so it releases nothing
@@ -182,11 +184,11 @@ class Purge:
         purge, this is the last batch whose messages were purged.
         """
         if self._since is None:
-            self._since = min(of_one_stream(self._log.entries()), default=entry.batch)
+            self._since = min(of_one_stream(self._journal.entries()), default=entry.batch)
         return self._since
 
 
-def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
+def release_of(source: SourceConfig, sink: Sink, journal: Journal) -> Release:
     """Return the release for the source's setting `commit`."""
     match source.commit:
         case "none":
@@ -194,4 +196,4 @@ def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
         case "bookmark":
             return Bookmark(source)
         case "purge":
-            return Purge(source, sink, log)
+            return Purge(source, sink, journal)

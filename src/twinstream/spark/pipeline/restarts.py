@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from twinstream.core.deadline import Backoff, Failures
-from twinstream.spark.pipeline.query_errors import is_lasting
+from twinstream.spark.pipeline.run_errors import is_lasting
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 
 __all__ = ["Restarts"]

@@ -18,7 +18,6 @@ class RunOptions:
     """
 
     once: bool
-    recover: bool
     accept_stream: bool
     accept_subjects: bool
     is_to_end: Callable[[], bool]

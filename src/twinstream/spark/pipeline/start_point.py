@@ -1,66 +1,75 @@
-"""Where the query of a source continues: with which identity, and from which sequence."""
+"""Where a source continues: from which beginning, and from which sequence."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from twinstream.spark.pipeline.recover import accepted, check_subjects, recovered, refiltered
-from twinstream.spark.pipeline.run_options import RunOptions
+from twinstream.lake.journal import Journal
+from twinstream.lake.origin import Origin
+from twinstream.spark.errors import CheckpointError, OptionError
+from twinstream.spark.pipeline.accept import landed_position
 from twinstream.spark.pipeline.settings.config import SourceConfig
-from twinstream.spark.pipeline.state.identity import Identity
-from twinstream.spark.pipeline.state.source_state import SourceState
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["StartPoint"]
+__all__ = ["StartPoint", "first_origin"]
 
 
 class StartPoint:
-    """Decides where a query continues, from the stored state of its source and its stream."""
+    """Decides where a source continues, from its journal and its stream."""
 
-    def __init__(
-        self, source: SourceConfig, options: RunOptions, state: SourceState, leader: Leader
-    ) -> None:
+    def __init__(self, source: SourceConfig, journal: Journal, leader: Leader) -> None:
         self._source: Final = source
-        self._options: Final = options
-        self._state: Final = state
+        self._journal: Final = journal
         self._leader: Final = leader
 
-    def identity(self, stream: StreamState) -> Identity:
-        """Return the identity of the source, after the repairs that the user has asked for.
+    def origin(self, stream: StreamState) -> Origin:
+        """Return where the source began. A source that never ran begins at its `start`.
 
-        Raises `CheckpointError` and others if the query cannot continue.
+        Raises `CheckpointError` if the source landed another stream, and `OptionError` if `start`
+        is beyond the end of the stream.
         """
-        source, state, options = self._source, self._state, self._options
-        stored = Identity.load(state.folder)
-        last = state.log.last()
-        if stored is not None and last is None and stored.created != stream.created:
-            stored = None  # the stream was re-created before the first batch was landed
-        identity = stored or Identity.first(source, stream).save(state.folder)
-        about = (state.folder, state.sink, stream, self._leader.time_at)
-        if options.accept_stream:
-            identity = accepted(source, identity, *about)
-        if options.recover:
-            identity = recovered(source, identity, *about)
-        if options.accept_subjects:
-            identity = refiltered(source, identity, *about, self._leader.seq_from)
-        identity.check(source, state.checkpoint, landed=last is not None)
-        check_subjects(source, identity, state.folder)
-        return identity
+        stored = self._journal.origin()
+        is_new = self._journal.newest() < 0 and self._journal.unfinished() is None
+        if stored is None or (is_new and stored.created != stream.created):
+            # A stream may have been re-created before its first batch was planned.
+            stored = self._journal.begin(first_origin(self._source, stream))
+        if stored.stream != self._source.stream:
+            raise CheckpointError(
+                f"source {self._source.name} landed stream {stored.stream} before, now it names"
+                f" {self._source.stream}; give the source another name, or land into a new folder"
+            )
+        return stored
 
-    def position(self, identity: Identity, stream: StreamState) -> int:
+    def position(self, origin: Origin, stream: StreamState) -> int:
         """Return the first sequence that is not landed.
 
         If the stream was re-created or restored to an earlier state, its messages below this
         sequence are perhaps not landed and must not be released. In this case, raises
         `DataLossError`, or with `failOnDataLoss = false` returns the stream's first sequence.
         """
-        checkpoint = self._state.checkpoint
-        committed = checkpoint.last_committed()
-        position = Position(identity.origin, identity.created)
-        if committed >= 0:
-            position = checkpoint.bounds(committed, identity.origin).end
+        position = landed_position(origin, self._journal.last())
         continuity = Continuity(self._source.source_options, self._leader.time_at)
         return continuity.stands_at(position, stream)
+
+
+def first_origin(source: SourceConfig, state: StreamState) -> Origin:
+    """Return the beginning of a source that never ran; its `start` determines the sequence.
+
+    Raises `OptionError` if `start` is beyond the end of the stream.
+    """
+    match source.start:
+        case "earliest":
+            seq = state.first
+        case "latest":
+            seq = state.next
+        case int(seq):
+            if seq > state.next:
+                raise OptionError(
+                    "start",
+                    f"is {seq}, beyond the end of stream {state.name} ({state.next - 1})",
+                )
+        case other:
+            raise OptionError("start", f"cannot be {other!r}")
+    return Origin(stream=state.name, created=state.created, seq=seq)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
+from twinstream.lake.stream_mark import Mark, TimeAt
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
 from twinstream.spark.source.bounds import Bound, SeqAt
 from twinstream.spark.source.filters import same_filter
@@ -21,7 +22,6 @@ from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.removed_messages import not_before, why_lost
 from twinstream.spark.source.stream_identity import advice, why_other
-from twinstream.spark.source.stream_mark import Mark, TimeAt
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["Continuity"]

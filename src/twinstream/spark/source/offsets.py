@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 from attrs import asdict, field, frozen
 
+from twinstream.lake.stored_members import checked_members
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import CheckpointError
-from twinstream.spark.source.stored_members import checked_members
-from twinstream.spark.source.stream_mark import Mark
 
 __all__ = ["Offset", "Position"]
 

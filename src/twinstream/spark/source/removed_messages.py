@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.lake.stream_mark import Mark
 from twinstream.models import Timestamp
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["not_before", "why_lost"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from twinstream.spark.source.offsets import Position
 
 if TYPE_CHECKING:
-    from twinstream.spark.source.stream_mark import Mark, TimeAt
+    from twinstream.lake.stream_mark import Mark, TimeAt
     from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["advice", "why_other"]

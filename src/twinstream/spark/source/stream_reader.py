@@ -6,8 +6,7 @@ The result is the same as long as the stream still has the messages of the batch
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -18,17 +17,17 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.source.batch_limits import admit, is_too_little, read_limit
+from twinstream.spark.source.batch_limits import read_limit
+from twinstream.spark.source.batch_planner import BatchPlanner
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
+from twinstream.spark.source.plan import SequenceRange, read_way, split
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.removed_messages import not_before
-from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,8 +46,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._schema = schema
         self._leader = Leader(options)
         self._continuity = Continuity(options, self._leader.time_at)
-        self._target: dict[str, int] | None = None
-        self._admitted_at = time.monotonic()
+        self._planner = BatchPlanner(options, self._leader)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offset at which a query without a checkpoint starts."""
@@ -61,24 +59,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the offset at the end of the next batch, or `start` if no batch is due."""
-        states = {state.name: state for state in self._leader.states()}
-        begin = self._continuity.begin(Offset.from_json(start), states)
-        ends = {name: self._end_of(state) for name, state in states.items()}
-        backlog = {name: max(0, ends[name] - begin[name].next) for name in states}
-        admitted = self._admit(backlog, states, limit)
-        if not any(admitted.values()):
-            return start
-        gaps = self._gaps(begin, backlog, admitted)
-        if any(gaps.values()):
-            left = {name: count - gaps[name] for name, count in backlog.items()}
-            admitted = admit(self._options, left, _sizes(states))
-        self._admitted_at = time.monotonic()
-        return Offset(
-            {
-                name: self._advance(begin[name], gaps[name], count, states[name])
-                for name, count in admitted.items()
-            }
-        ).to_json()
+        before = Offset.from_json(start)
+        limited = not isinstance(limit, ReadAllAvailable)
+        found = self._planner.next(before, limited=limited)
+        return start if found is before else found.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return one of the limits that the options set; see `read_limit`."""
@@ -93,7 +77,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the current end of each stream. The query then reads no later messages."""
-        self._target = {state.name: state.next for state in self._leader.states()}
+        self._planner.aim_at_end()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the ranges of the batch between two offsets.
@@ -130,53 +114,3 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     @property
     def _filter(self) -> str:
         return ",".join(self._options.subjects)
-
-    def _end_of(self, state: StreamState) -> int:
-        if self._target is None:
-            return state.next
-        return min(state.next, self._target.get(state.name, state.next))
-
-    def _admit(
-        self, backlog: dict[str, int], states: dict[str, StreamState], limit: ReadLimit
-    ) -> dict[str, int]:
-        if isinstance(limit, ReadAllAvailable):
-            return backlog
-        waited = time.monotonic() - self._admitted_at
-        # A query with the trigger `availableNow` must not wait for messages that it would not read.
-        if self._target is None and is_too_little(self._options, backlog, waited):
-            return dict.fromkeys(backlog, 0)
-        return admit(self._options, backlog, _sizes(states))
-
-    def _gaps(
-        self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
-    ) -> dict[str, int]:
-        """Return the number of sequences between the start of the batch and the next message.
-
-        The next message is the first that the filters match. The batch also covers these sequences,
-        but limits do not count them. If limits counted them, a stream with few matching messages
-        would give many empty batches. For a stream whose whole backlog is read, the number is 0 and
-        no request is sent.
-        """
-        gaps = dict.fromkeys(backlog, 0)
-        for name, count in backlog.items():
-            if admitted[name] < count:
-                low = begin[name].next
-                found = self._leader.seq_from(name, low)
-                gaps[name] = count if found is None else min(count, found - low)
-        return gaps
-
-    def _advance(self, position: Position, gap: int, count: int, state: StreamState) -> Position:
-        if not gap + count:
-            return position
-        return Position(
-            position.next + gap + count,
-            position.created,
-            self._filter,
-            partition_count(self._options, count),
-            position.since,
-            state.mark,
-        )
-
-
-def _sizes(states: Mapping[str, StreamState]) -> dict[str, float]:
-    return {name: state.mean_size for name, state in states.items()}

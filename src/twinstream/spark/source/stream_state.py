@@ -11,10 +11,10 @@ from js_sync.read.origins import origins_of
 from twinstream.core.kv.config import check_is_bucket
 from twinstream.core.kv.names import KeySubjects
 from twinstream.errors import MessageNotFound, NotABucket, StreamNotFound
+from twinstream.lake.stream_mark import Mark
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bucket_options import BucketOptions
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_retention import StreamRetention
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchLog
 from twinstream.spark.pipeline.state.landed_rows import tables_of
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.parquet_files import Part
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 
@@ -64,8 +64,8 @@ def all_tables(config: PipelineConfig) -> list[str]:
     """Return the names of all existing tables of a pipeline, including the dead letters."""
     found: list[str] = []
     for source in config.sources:
-        log = BatchLog(Folders(config.path).source(source.name).journal)
-        found += tables_of(source, log.entries().values())
+        entries = journal_of(Folders(config.path), source).entries()
+        found += tables_of(source, entries.values())
     return [table for table in found if (config.path / table).is_dir()]
 
 

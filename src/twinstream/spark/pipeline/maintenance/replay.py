@@ -12,24 +12,28 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from twinstream.lake.engine import Engine
+from twinstream.lake.entry import BatchEntry, of_one_stream
+from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import DataLossError, SparkSourceError
-from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
+from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
-from twinstream.spark.landing.staging import Staging, Written
-from twinstream.spark.landing.table_files import TableFile
+from twinstream.spark.landing.staging import Staging, Written, remove_attempts
+from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.source_batches import counted
 from twinstream.spark.pipeline.state.landed_rows import (
     messages_of,
     missing_of,
     read_landed,
     tables_of,
 )
+from twinstream.spark.pipeline.state.positions import position_of
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
-from twinstream.spark.running import slots_of
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_identity import why_other
 
@@ -47,7 +51,7 @@ def batches_of(
     If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
     are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
-    entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
+    entries = journal_of(Folders(config.path), source).entries()
     if not entries:
         raise SparkSourceError(f"nothing of source {source.name} is landed yet")
     newest = entries[max(entries)]
@@ -67,7 +71,7 @@ def batches_of(
 
 
 def replay(
-    spark: SparkSession,
+    spark: SparkSession | None,
     config: PipelineConfig,
     source: SourceConfig,
     low: int,
@@ -78,7 +82,7 @@ def replay(
     """Land again all batches that have sequences in `[low, high)`; return their new entries.
 
     Args:
-        spark: the session that runs the tasks.
+        spark: the session that runs the tasks, or `None` with `engine = "local"`.
         config: the pipeline.
         source: the source of the batches.
         low: the first sequence.
@@ -93,15 +97,15 @@ def replay(
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
-    log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
-    with maintenance_lock(config, "replay"):
+    journal, sink = journal_of(folders, source), open_sink(config)
+    with maintenance_lock(config, "replay"), engine_of(spark, config) as engine:
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])
-        tables = tables_of(source, log.entries().values())
+        tables = tables_of(source, journal.entries().values())
         done: list[BatchEntry] = []
         for entry in due:
-            done.append(_again(spark, folders, source, sink, entry, tables))
-            log.replayed(done[-1])
+            done.append(_again(engine, folders, source, sink, entry, tables))
+            journal.replayed(done[-1])
             tell(done[-1])
     return done
 
@@ -109,46 +113,49 @@ def replay(
 def _check_stream(source: SourceConfig, last: BatchEntry) -> None:
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-        reason = why_other(last.position, state, leader.time_at)
+        reason = why_other(position_of(last), state, leader.time_at)
     if reason is not None:
         raise DataLossError(f"{reason}; the messages of the tables cannot be read again")
 
 
 def _again(
-    spark: SparkSession,
+    engine: Engine,
     folders: Folders,
     source: SourceConfig,
     sink: Sink,
     entry: BatchEntry,
     tables: list[str],
 ) -> BatchEntry:
+    remove_attempts(folders.staging, "_replay")
     staging = Staging(folders.staging, "_replay")
     try:
-        landed = _write_batch(spark, source, entry, staging.folder)
-        found = sum(each.rows for each in landed)
-        written = {table: Written(table, tuple(paths)) for table, paths in by_table(landed).items()}
-        _refuse_lost(source, sink, entry, tables, [each.path for each in landed])
+        reports = _write_batch(engine, source, entry, staging.folder)
+        found = sum(each.rows for each in reports)
+        files = files_by_table(reports)
+        written = {table: Written(table, tuple(paths)) for table, paths in files.items()}
+        _refuse_lost(
+            source, sink, entry, tables, [each for paths in files.values() for each in paths]
+        )
         for table in _order(source, tables, written):
-            files = written[table].files if table in written else ()
-            sink.replace(table, entry.batch, files)
+            sink.replace(table, entry.batch, files.get(table, ()))
         seqs = seqs_in(list(written.values()), source.seq_column, found)
-        again = entry.counted(seqs, written.values(), source.dead_letters)
+        again = counted(entry, seqs, list(written.values()), source.dead_letters)
         return evolve(again, replays=entry.replays + 1, filter=source.filter)
     finally:
         staging.close()
 
 
 def _write_batch(
-    spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
-) -> list[TableFile]:
+    engine: Engine, source: SourceConfig, entry: BatchEntry, folder: Path
+) -> list[TaskReport]:
     """Write the rows of the batch to files in the staging folder `folder`."""
     # Tasks must not fail if messages are missing. `_refuse_lost` compares the files with the
     # tables, and reports the sequences of lost messages.
-    options = evolve(source.source_options, slots=slots_of(spark), fail_on_data_loss=False)
+    options = evolve(source.source_options, slots=engine.slots, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
-        ranges = ranges_of(leader, options, entry.start, entry.position)
-    return job.run(spark, ranges)
+        ranges = ranges_of(leader, options, entry.start, position_of(entry))
+    return job.run(engine, ranges)
 
 
 def _refuse_lost(

@@ -1,6 +1,6 @@
 """Remove files that no table uses.
 
-These are replaced files, files of killed attempts to land a batch, and replaced checkpoints.
+These are replaced files, and files of killed attempts to land a batch.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 from attrs import frozen
 
 from twinstream.disk.safe_files import remove_tree
+from twinstream.lake.local_store import LocalStore
 from twinstream.spark.pipeline.maintenance.compact import all_tables
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
@@ -63,14 +64,11 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 
 
 def _unused(folders: Folders, before: float) -> list[Path]:
-    # The caller has the exclusive lock, so no running process uses the staged files.
+    # The caller has the exclusive lock, so no running process uses staged files or creates objects.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]
-    for source in sorted(folders.lock.parent.glob("*/checkpoint.*")):
-        if _is_older(source.name.partition(".")[2], before):
-            found.append(source)
-    return found
+    return found + LocalStore(folders.state).unfinished()
 
 
 def _is_older(name: str, before: float) -> bool:

@@ -13,11 +13,13 @@ from typing import Final
 
 from attrs import define, evolve, field
 
+from twinstream.lake.entry import BatchEntry, of_one_stream
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
 from twinstream.spark.pipeline.state.landed_rows import missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.state.positions import position_of
+from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader
@@ -72,8 +74,8 @@ def verify(
     """
     sink = open_sink(config)
     for source in config.sources:
-        log = BatchLog(Folders(config.path).source(source.name).journal)
-        yield _verify(sink, source, log.entries(), tell)
+        entries = journal_of(Folders(config.path), source).entries()
+        yield _verify(sink, source, entries, tell)
 
 
 def _verify(
@@ -94,7 +96,7 @@ def _verify(
     counts: Counter[int] = Counter()
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-        other = why_other(newest.position, state, leader.time_at)
+        other = why_other(position_of(newest), state, leader.time_at)
         if state.created != newest.created and other is not None:
             verdict.problems.append(f"{other}; there is nothing to compare the tables with")
             return verdict
@@ -129,9 +131,8 @@ def _windows(
     groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
     ends = [group[0].start for group in groups[1:]] + [groups[-1][-1].end]
     for group, end in zip(groups, ends, strict=True):
-        subjects, options = group[0].filter, now
-        if subjects is not None:
-            options = evolve(now, subjects=tuple(subjects.split(",")) if subjects else ())
+        subjects = group[0].filter
+        options = evolve(now, subjects=tuple(subjects.split(",")) if subjects else ())
         yield from ((low, high, options) for low, high in windows(group[0].start, end))
 
 

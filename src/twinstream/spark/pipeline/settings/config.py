@@ -12,8 +12,17 @@ from attrs import field, frozen
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
-__all__ = ["NAME", "CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
+__all__ = [
+    "NAME",
+    "CommitMode",
+    "EngineKind",
+    "PipelineConfig",
+    "Restarts",
+    "SinkKind",
+    "SourceConfig",
+]
 
+EngineKind: TypeAlias = Literal["spark", "local"]
 SinkKind: TypeAlias = Literal["parquet", "delta"]
 CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
 
@@ -104,6 +113,8 @@ class PipelineConfig:
     """Absolute path of the folder with the tables."""
     sources: tuple[SourceConfig, ...]
     sink: SinkKind = "parquet"
+    engine: EngineKind = "spark"
+    """What runs the tasks of a batch: Spark, or processes of this machine."""
     every: float = 10.0
     """Seconds between the starts of two batches."""
     master: str = "local[*,4]"

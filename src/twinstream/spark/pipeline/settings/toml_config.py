@@ -61,7 +61,7 @@ _RESERVED: Final[Mapping[str, str]] = {
     "maxmessagespertrigger": "max_messages",
     "maxoffsetspertrigger": "max_messages",
 }
-_KEYS: Final = ("name", "path", "sink", "every", "nats", "spark", "restart", "source")
+_KEYS: Final = ("name", "path", "sink", "engine", "every", "nats", "spark", "restart", "source")
 _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "table", "prefix", "subjects", "start"),
     *("commit", "bookmark", "max_messages", "options"),
@@ -71,7 +71,7 @@ _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credential
 # The place of each key in the file, for errors about keys in a wrong table. This mistake is
 # frequent, because all lines after `[nats]` or `[[source]]` belong to that table.
 _PLACES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("path", "sink", "every"), "above the first table"),
+    **dict.fromkeys(("path", "sink", "engine", "every"), "above the first table"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
     **dict.fromkeys(("master", "settings"), "into the table [spark]"),
     **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
@@ -103,7 +103,7 @@ def read_config(
     if not NAME.fullmatch(name):
         raise top.fail("name", f"{name!r} may contain only letters, digits, '-' and '_'")
     nats = top.table("nats")
-    nats.refuse(_PLACES, "path", "sink", "every")
+    nats.refuse(_PLACES, "path", "sink", "engine", "every")
     folder = _path(top, file.parent)
     options = _nats(nats, file.parent, server, default_server)
     spark = top.table("spark")
@@ -111,6 +111,7 @@ def read_config(
         name=name,
         path=folder,
         sink=top.word("sink", ("parquet", "delta")),
+        engine=top.word("engine", ("spark", "local")),
         every=top.seconds("every", 10.0),
         master=spark.text("master", LOCAL_MASTER),
         settings=_settings(spark.table("settings")),

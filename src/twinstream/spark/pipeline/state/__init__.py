@@ -1,1 +1,1 @@
-"""What a pipeline has landed: the journal, Spark's checkpoint, and the rows of the tables."""
+"""What a pipeline has landed: the journal, and the rows of the tables."""

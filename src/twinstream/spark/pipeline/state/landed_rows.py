@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from twinstream.lake.entry import BatchEntry
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.settings.config import SourceConfig
-from twinstream.spark.pipeline.state.batch_log import BatchEntry
 from twinstream.spark.pipeline.tables.parquet_files import scanned
 from twinstream.spark.pipeline.tables.sink import Sink
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from twinstream.disk.safe_files import make_folders, remove_tree, sync
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
@@ -67,10 +67,13 @@ class DeltaBatch:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
-    def has(self, table: str) -> bool:
-        """Return whether the table already has the batch."""
-        delta = open_table(self._root / table)
-        return delta is not None and self._is_in(delta)
+    def found(self, table: str) -> Written | None:
+        """Return the files of the batch that the table already has, or `None` without the batch."""
+        folder = self._root / table
+        delta = open_table(folder)
+        if delta is None or not self._is_in(delta):
+            return None
+        return Written(table, self._files(delta, folder), is_earlier=True)
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
@@ -79,17 +82,21 @@ class DeltaBatch:
         the table.
         """
         folder = self._root / table
-        delta = open_table(folder)
-        is_earlier = delta is not None and self._is_in(delta)
-        if delta is None or not is_earlier:
-            for left in (folder / _DATA).glob(f"{self._name}*"):
-                remove_tree(left)  # files of an attempt that was killed before its transaction
+        home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
+        moved: tuple[Path, ...] | None = None
+        while True:
+            delta = open_table(folder)
+            is_earlier = delta is not None and self._is_in(delta)
+            if delta is not None and is_earlier:
+                break
             before = -1 if delta is None else delta.version()
             make_folders(folder)
             delta = _fitting(delta, folder, columns)
-            home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
-            self._commit(delta, folder, self._staging.put(files, home))
-            _sync_log(folder, before + 1, delta.version())
+            if moved is None:
+                moved = self._staging.put(files, home)
+            if self._committed(delta, folder, moved):
+                _sync_log(folder, before + 1, delta.version())
+                break
         written = Written(table, self._files(delta, folder), is_earlier)
         self._written.append(written)
         return written
@@ -102,8 +109,8 @@ class DeltaBatch:
     def close(self) -> None:
         """Remove the files that are still in the staging folder.
 
-        If files were moved to the folder of a table and the transaction failed, the next attempt or
-        a vacuum removes them.
+        If files were moved to the folder of a table and the transaction failed, a vacuum removes
+        them.
         """
         self._staging.close()
 
@@ -111,17 +118,29 @@ class DeltaBatch:
         last = delta.transaction_version(self._writer.id)
         return last is not None and last >= self._number
 
-    def _commit(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> None:
-        delta.create_write_transaction(
-            [_added(file, folder) for file in files],
-            "append",
-            delta.schema(),
-            commit_properties=CommitProperties(
-                custom_metadata={"source": self._writer.name, "batch": str(self._number)},
-                app_transactions=[Transaction(self._writer.id, self._number)],
-            ),
-        )
+    def _committed(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> bool:
+        """Commit the files on exactly the version of the table that `delta` is.
+
+        Returns false if another program has committed since, or if that version has the batch. A
+        commit on a later version could add the batch twice.
+        """
+        if self._is_in(delta):
+            return False
+        try:
+            delta.create_write_transaction(
+                [_added(file, folder) for file in files],
+                "append",
+                delta.schema(),
+                commit_properties=CommitProperties(
+                    custom_metadata={"source": self._writer.name, "batch": str(self._number)},
+                    max_commit_retries=0,
+                    app_transactions=[Transaction(self._writer.id, self._number)],
+                ),
+            )
+        except CommitFailedError:
+            return False
         delta.update_incremental()
+        return True
 
     def _files(self, delta: DeltaTable, folder: Path) -> tuple[Path, ...]:
         paths = pa.table(delta.get_add_actions(flatten=True)).column("path").to_pylist()

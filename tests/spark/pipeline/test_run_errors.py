@@ -7,7 +7,7 @@ import pytest
 from twinstream.cli.pipeline.progress_output import sentence as board_sentence
 from twinstream.spark.errors import OptionError
 from twinstream.spark.pipeline.pipeline_events import Failed
-from twinstream.spark.pipeline.query_errors import is_lasting, kind_of, sentence
+from twinstream.spark.pipeline.run_errors import is_lasting, kind_of, sentence
 
 TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
   File "reader.py", line 41, in partitions

@@ -1,4 +1,4 @@
-"""Classify errors of queries as transient or permanent, and describe them in one line."""
+"""Classify errors of sources as transient or permanent, and describe them in one line."""
 
 from __future__ import annotations
 

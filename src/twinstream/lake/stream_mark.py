@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from twinstream.spark.source.stored_members import checked_members
+from twinstream.lake.stored_members import checked_members
 
 __all__ = ["Mark", "TimeAt"]
 

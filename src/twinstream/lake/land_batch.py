@@ -1,0 +1,98 @@
+"""Land one batch exactly once: its plan, its tasks, its commit, its entry in the journal."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from twinstream.lake.entry import BatchEntry
+from twinstream.lake.errors import JournalError
+from twinstream.lake.journal import Journal
+from twinstream.lake.plan import Plan
+
+__all__ = ["BatchLander", "BatchWork"]
+
+
+class BatchWork(Protocol):
+    """What a source does for its batches."""
+
+    def next_plan(self, batch: int, last: BatchEntry | None) -> Plan | None:
+        """Return the plan of the next batch after `last`, or `None` if no batch is due."""
+        ...
+
+    def refuse_taken(self, batch: int) -> None:
+        """Raise `JournalError` if a table has rows of a batch with this number or a later one."""
+        ...
+
+    def land(self, plan: Plan, last: BatchEntry | None) -> BatchEntry:
+        """Let tasks write the files of a plan, and add them to the tables that lack the batch.
+
+        `last` is the entry of the batch before it. Return the entry of the batch.
+        """
+        ...
+
+    def discard(self, batch: int) -> None:
+        """Remove the rows of a batch from the tables."""
+        ...
+
+
+class BatchLander:
+    """Lands the batches of a source, one after the other.
+
+    Several drivers may land the same source at the same time. Then each batch is planned by one of
+    them, written by all, and committed to each table by one of them.
+    """
+
+    def __init__(self, journal: Journal, work: BatchWork) -> None:
+        self._journal: Final = journal
+        self._work: Final = work
+
+    def due(self) -> Plan | None:
+        """Return the plan of the unfinished batch or else of the next one; `None` if none is due.
+
+        A new plan is not stored yet, so that it costs nothing not to land it.
+        """
+        journal = self._journal
+        return journal.unfinished() or self._work.next_plan(journal.newest() + 1, journal.last())
+
+    def land(self, due: Plan) -> BatchEntry:
+        """Land the batch that `due` returned, and return its entry.
+
+        Raises `JournalError` if a table has rows of the batch and the journal has no plan of it.
+        """
+        done = self._journal.entry(due.batch)
+        if done is not None:
+            return done  # another driver was faster
+        self._refuse_taken(due.batch)
+        plan = self._journal.planned(due)
+        last = self._journal.entry(plan.batch - 1)
+        return self._journal.landed(self._work.land(plan, last))
+
+    def accept(self, empty: Plan) -> BatchEntry:
+        """Land `empty`, a plan without sequences, instead of the unfinished batch or as the next.
+
+        Its entry records where the source continues, of which stream and with which subjects. Rows
+        of the unfinished batch are removed from the tables. No other driver may land the source.
+        """
+        if self._journal.unfinished() is not None:
+            # Only this batch can be in the tables: a batch is planned behind the entry of the last.
+            self._work.refuse_taken(empty.batch + 1)
+            self._work.discard(empty.batch)
+        else:
+            self._work.refuse_taken(empty.batch)
+            self._journal.planned(empty)
+        return self._journal.landed(BatchEntry.of_plan(empty), "accepted")
+
+    def _refuse_taken(self, batch: int) -> None:
+        """Raise `JournalError` if a table has rows of another writer, or of a lost journal.
+
+        The driver that stored a plan may have added its files to tables. Without a plan, no table
+        may have the batch, and in no case may a table have a later batch.
+        """
+        is_planned = self._journal.plan(batch) is not None
+        try:
+            self._work.refuse_taken(batch + 1 if is_planned else batch)
+        except JournalError:
+            # Perhaps another driver has planned or landed the batch since.
+            found = self._journal.entry(batch) if is_planned else self._journal.plan(batch)
+            if found is None:
+                raise

@@ -1,0 +1,64 @@
+"""Run the tasks of a batch in processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final, Self, TypeVar
+
+from twinstream.lake.task_report import TaskReport
+
+__all__ = ["LocalEngine"]
+
+_Part = TypeVar("_Part")
+
+
+class LocalEngine:
+    """The engine whose tasks are calls in processes of this machine, as many as it has cores.
+
+    A batch with one part is landed in this process, because the start of another one takes longer
+    than a small batch. The processes of other batches are kept until the end of the `with` block.
+    """
+
+    def __init__(self) -> None:
+        self._pools: Final[dict[str, ProcessPoolExecutor]] = {}
+
+    @property
+    def slots(self) -> int:
+        """The number of tasks that run at once."""
+        return os.cpu_count() or 1
+
+    def run(
+        self, task: Callable[[_Part], TaskReport], parts: Sequence[_Part], group: str
+    ) -> list[TaskReport]:
+        """Call `task` for each part, and return one report for each."""
+        if len(parts) <= 1:
+            return [task(each) for each in parts]
+        pool = self._pools.get(group)
+        if pool is None:
+            # A forked process would have the locks of threads that it does not have.
+            spawn = multiprocessing.get_context("spawn")
+            pool = self._pools[group] = ProcessPoolExecutor(self.slots, mp_context=spawn)
+        try:
+            return list(pool.map(task, parts))
+        except BaseException:
+            self.cancel(group)
+            raise
+
+    def cancel(self, group: str) -> None:
+        """End the processes of a group. The call of `run` that waits for them then fails."""
+        pool = self._pools.pop(group, None)
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all processes."""
+        for group in list(self._pools):
+            self.cancel(group)

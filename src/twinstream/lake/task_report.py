@@ -1,0 +1,88 @@
+"""What a task of a batch reports: its range, and the files that it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, frozen
+
+from twinstream.core.wire.response import read_json, write_json
+from twinstream.lake.errors import JournalError
+
+__all__ = ["TaskFile", "TaskReport", "check_parts", "files_by_table"]
+
+
+@frozen
+class TaskFile:
+    """A finished file with rows of one table. `first` and `last` are the bounds of their sequences.
+
+    No other file has its name, and it is durable.
+    """
+
+    table: str
+    path: Path
+    rows: int
+    first: int
+    last: int
+
+
+@frozen
+class TaskReport:
+    """The report of a task that has read the sequences from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+    files: tuple[TaskFile, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all files, which is the number of messages that the task read."""
+        return sum(each.rows for each in self.files)
+
+    def to_json(self) -> str:
+        """Return the report as JSON text."""
+        members = asdict(self, value_serializer=lambda _, __, value: _plain(value))
+        return write_json(members).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> TaskReport:
+        """Return the report that a JSON text contains."""
+        value: Any = read_json(text)
+        files = [TaskFile(**{**each, "path": Path(each["path"])}) for each in value["files"]]
+        return cls(value["start"], value["end"], tuple(files))
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
+
+
+def check_parts(parts: Sequence[tuple[int, int]], reports: Iterable[TaskReport]) -> None:
+    """Raise `JournalError` unless each part of a batch has one report with rows of the part alone.
+
+    `parts` are the first sequence and the end of each part, ascending and without overlaps.
+    """
+    reported = sorted(reports, key=lambda each: each.start)
+    if [(each.start, each.end) for each in reported] != list(parts):
+        raise JournalError(
+            f"the tasks of a batch reported {len(reported)} parts, and it has {len(parts)}: nothing"
+            " of it was landed; please report this"
+        )
+    for report in reported:
+        for file in report.files:
+            if file.first < report.start or file.last >= report.end:
+                raise JournalError(
+                    f"a task that read sequences {report.start} to {report.end - 1} reported a file"
+                    f" with {file.first} to {file.last}: nothing of it was landed; please report"
+                    " this"
+                )
+
+
+def files_by_table(reports: Iterable[TaskReport]) -> dict[str, list[Path]]:
+    """Return the files of all reports by the name of their table, in the order of the names."""
+    found: dict[str, list[Path]] = {}
+    files = [file for report in reports for file in report.files]
+    for file in sorted(files, key=lambda each: each.table):
+        found.setdefault(file.table, []).append(file.path)
+    return found

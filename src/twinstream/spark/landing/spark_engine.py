@@ -1,0 +1,59 @@
+"""Let Spark run the tasks of a batch. No message passes through Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from twinstream.lake.task_report import TaskReport
+from twinstream.spark.running import slots_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkEngine"]
+
+_Part = TypeVar("_Part")
+
+
+class SparkEngine:
+    """The engine whose tasks are those of one Spark job.
+
+    Spark schedules and retries the tasks. A repeated task writes new files. Files of failed
+    attempts are ignored, because a task reports its files only at its end.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark: Final = spark
+
+    @property
+    def slots(self) -> int:
+        """The number of tasks that run at once; on a cluster, of the executors that run now."""
+        return slots_of(self._spark) or 1
+
+    def run(
+        self, task: Callable[[_Part], TaskReport], parts: Sequence[_Part], group: str
+    ) -> list[TaskReport]:
+        """Run one task for each part, in one job, and return the reports of the tasks."""
+        if not parts:
+            return []
+
+        from pyspark.sql.functions import udf
+
+        def run(at: int) -> str:
+            return task(parts[at]).to_json()
+
+        count = len(parts)
+        if group:
+            self._spark.sparkContext.setJobGroup(group, "landing", interruptOnCancel=True)
+        numbers = self._spark.range(0, count, 1, count)
+        # The function must be nondeterministic, because Spark may call a deterministic function
+        # twice for a row. An Arrow function would need pandas, and would not be faster, because a
+        # task has only one row.
+        call = udf(run, "STRING", useArrow=False).asNondeterministic()
+        found = numbers.select(call("id").alias("report")).collect()
+        return [TaskReport.from_json(row.report) for row in found]
+
+    def cancel(self, group: str) -> None:
+        """End the job of a group, which then fails."""
+        self._spark.sparkContext.cancelJobGroup(group)

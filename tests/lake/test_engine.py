@@ -1,0 +1,95 @@
+"""Reports of tasks, and tasks in processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from twinstream.lake.errors import JournalError
+from twinstream.lake.local_engine import LocalEngine
+from twinstream.lake.task_report import TaskFile, TaskReport, check_parts, files_by_table
+
+
+def report(start: int, end: int, *files: tuple[str, int, int]) -> TaskReport:
+    found = [
+        TaskFile(table, Path(f"/{table}-{first}"), last - first + 1, first, last)
+        for table, first, last in files
+    ]
+    return TaskReport(start, end, tuple(found))
+
+
+def test_a_report_comes_back_from_its_text() -> None:
+    one = report(1, 11, ("orders", 1, 8), ("dead", 9, 10))
+    assert TaskReport.from_json(one.to_json()) == one
+    assert one.rows == 10
+
+
+def test_files_are_sorted_by_their_table() -> None:
+    reports = [report(1, 5, ("b", 1, 2), ("a", 3, 4)), report(5, 9, ("b", 5, 8))]
+    found = files_by_table(reports)
+    assert found == {"a": [Path("/a-3")], "b": [Path("/b-1"), Path("/b-5")]}
+
+
+def test_each_part_has_one_report_with_its_own_rows() -> None:
+    parts = [(1, 5), (5, 9)]
+    one, two = report(1, 5, ("a", 1, 4)), report(5, 9)
+    check_parts(parts, [two, one])
+    for wrong in ([one], [one, one], [one, two, two], [one, report(5, 10)]):
+        with pytest.raises(JournalError, match="and it has 2: nothing of it was landed"):
+            check_parts(parts, wrong)
+    for file in (("a", 4, 8), ("a", 5, 9)):
+        with pytest.raises(JournalError, match="reported a file"):
+            check_parts(parts, [one, report(5, 9, file)])
+
+
+def pid_of(part: int) -> TaskReport:
+    return TaskReport(part, os.getpid())
+
+
+def die(part: int) -> TaskReport:
+    if part:
+        os._exit(9)
+    return TaskReport(part, 0)
+
+
+def wait(part: int) -> TaskReport:
+    threading.Event().wait(300)
+    return TaskReport(part, 0)
+
+
+def test_one_part_runs_here_and_several_in_other_processes() -> None:
+    with LocalEngine() as engine:
+        (one,) = engine.run(pid_of, [7], "g")
+        assert one == TaskReport(7, os.getpid())
+        found = engine.run(pid_of, [1, 2, 3], "g")
+        assert [each.start for each in found] == [1, 2, 3]
+        assert os.getpid() not in {each.end for each in found}
+        with pytest.raises(Exception, match="terminated abruptly"):
+            engine.run(die, [0, 1], "g")
+        assert len(engine.run(pid_of, [1, 2], "g")) == 2, "the next batch has other processes"
+
+
+def test_tasks_of_a_group_can_be_ended() -> None:
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            engine.run(wait, [1, 2], "g")
+        except Exception as error:
+            failed.append(error)
+
+    with LocalEngine() as engine:
+        assert len(engine.run(pid_of, [1, 2], "other")) == 2
+        thread = threading.Thread(target=run)
+        thread.start()
+        while "g" not in engine._pools:
+            pass
+        thread.join(1)
+        engine.cancel("g")
+        thread.join(60)
+        assert not thread.is_alive()
+        assert len(failed) == 1
+        assert len(engine.run(pid_of, [1, 2], "other")) == 2

@@ -1,0 +1,150 @@
+"""Drivers that land batches by the protocol without a server and without Spark.
+
+The messages of the stream are numbers as JSON, and each tenth is a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from attrs import define, evolve
+
+from tests.spark.pipelines import counted
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.lake.journal import Journal
+from twinstream.lake.land_batch import BatchLander
+from twinstream.lake.local_store import LocalStore
+from twinstream.lake.store import Store
+from twinstream.lake.stream_mark import Mark
+from twinstream.lake.task_report import TaskReport
+from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.source_batches import SourceBatches
+from twinstream.spark.pipeline.start_point import StartPoint
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.sink import Sink
+from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.stream_state import StreamState
+
+SOURCE: Final = (
+    'stream = "S"\nname = "orders"\ntable = "orders"\nformat = "json"\nschema = "order.json"\n'
+    "max_messages = 10\noptions = {minPartitions = 2}\n"
+)
+
+
+def time_of(seq: int) -> str:
+    return f"2026-01-01T00:{seq // 60:02}:{seq % 60:02}Z"
+
+
+@define
+class FakeLeader:
+    """Answers as the leader of a stream with the messages 1 to `last`."""
+
+    last: int
+    created: str = "today"
+
+    def states(self) -> list[StreamState]:
+        mark = Mark(self.last, time_of(self.last)) if self.last else None
+        end, count = self.last + 1, self.last
+        return [
+            StreamState("S", 1, end, self.created, messages=count, allow_direct=True, mark=mark)
+        ]
+
+    def time_at(self, stream: str, seq: int) -> str | None:
+        return time_of(seq) if 1 <= seq <= self.last else None
+
+    def seq_from(self, stream: str, seq: int) -> int | None:
+        return seq if seq <= self.last else None
+
+    def close(self) -> None:
+        pass
+
+
+class FakeEngine:
+    """Runs the tasks of a batch in this process, with messages that it makes up."""
+
+    slots = 2
+
+    def __init__(self, before: Callable[[], None] = lambda: None) -> None:
+        self._before: Final = before
+
+    def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
+        self._before()
+        job: LandJob = task.__self__
+        return [self._land(job, each) for each in parts]
+
+    def cancel(self, group: str) -> None:
+        pass
+
+    def _land(self, job: LandJob, part: SequenceRange) -> TaskReport:
+        files, seqs = TableFiles(job.folder), range(part.start, part.end)
+        page = ArrowPage(
+            pa.array(seqs, pa.int64()),
+            pa.array([b"s.a"] * len(seqs), pa.binary()),
+            pa.array([seq * 10**9 for seq in seqs], pa.timestamp("ns", "UTC")),
+            pa.array([b""] * len(seqs), pa.binary()),
+            pa.array(
+                [b"broken" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
+            ),
+        )
+        for table, rows in job._split.split(page, part.stream):
+            files.add(table, rows)
+        return TaskReport(
+            part.start, part.end, tuple(job._reported(each) for each in files.finish())
+        )
+
+
+def journal_in(config: PipelineConfig, store: Store | None = None) -> Journal:
+    (source,) = config.sources
+    return Journal(store or LocalStore(Folders(config.path).state), source.name)
+
+
+def batches_of(
+    config: PipelineConfig,
+    journal: Journal,
+    leader: FakeLeader,
+    engine: FakeEngine | None = None,
+    sink: Sink | None = None,
+) -> SourceBatches:
+    """Return the batches of the only source of a pipeline, of a stream that is made up."""
+    (source,) = config.sources
+    faked = cast(Leader, leader)
+    origin = StartPoint(source, journal, faked).origin(leader.states()[0])
+    return SourceBatches(
+        source, origin, sink or open_sink(config), engine or FakeEngine(), faked, faked
+    )
+
+
+def land_all(
+    config: PipelineConfig,
+    leader: FakeLeader,
+    *,
+    store: Store | None = None,
+    engine: FakeEngine | None = None,
+) -> None:
+    """Land the stream to its end, as a new driver does."""
+    journal = journal_in(config, store)
+    lander = BatchLander(journal, batches_of(config, journal, leader, engine))
+    while (plan := lander.due()) is not None:
+        lander.land(plan)
+
+
+def landed(config: PipelineConfig) -> tuple[int, int]:
+    """Return the rows and the distinct sequences in the table and the dead letters."""
+    found = [
+        counted(config.path / table, config.sink)
+        for table in ("orders", "dead_letters/source=orders")
+        if (config.path / table).is_dir()
+    ]
+    return sum(rows for rows, _ in found), sum(distinct for _, distinct in found)
+
+
+def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:
+    """Return the pipeline with other values in its only source."""
+    (source,) = config.sources
+    return evolve(config, sources=(evolve(source, **values),))
