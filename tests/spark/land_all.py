@@ -23,17 +23,20 @@ def tell(happening: Happening) -> None:
     print(type(happening).__name__, happening.source, why[:500], flush=True)
 
 
-def land(spark: SparkSession, config: PipelineConfig) -> dict[str, str]:
+def land(spark: SparkSession | None, config: PipelineConfig) -> dict[str, str]:
     return run(spark, config, once=True, tell=tell)
 
 
 def main(files: list[str]) -> int:
-    spark = local_session("killed", master="local[2,4]", settings={"spark.ui.enabled": "false"})
-    spark.sparkContext.setLogLevel("OFF")
     configs = [read_config(file) for file in files]
+    spark: SparkSession | None = None
+    if any(each.engine == "spark" for each in configs):
+        spark = local_session("killed", master="local[2,4]", settings={"spark.ui.enabled": "false"})
+        spark.sparkContext.setLogLevel("OFF")
     with ThreadPoolExecutor(len(configs)) as pool:
         failed = list(pool.map(lambda config: land(spark, config), configs))
-    spark.stop()
+    if spark is not None:
+        spark.stop()
     print("failed" if any(failed) else "done", failed, flush=True)
     return int(any(failed))
 

@@ -141,6 +141,8 @@ class Life:
         parents = {pid: parent for pid, (parent, _) in _processes().items()}
         java = {pid for pid in parents if parents[pid] == self._process.pid and _is_java(pid)}
         found = [(pid, "java") for pid in java]
+        own = {pid for pid in parents if parents[pid] == self._process.pid}
+        found += [(pid, "task") for pid in own if "spawn_main" in _command(pid)]
         below = java
         while below:
             below = {pid for pid, parent in parents.items() if parent in below}

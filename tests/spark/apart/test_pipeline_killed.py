@@ -1,4 +1,4 @@
-"""kill -9 of the driver, of Java and of Python workers, at random points of a landing.
+"""kill -9 of the driver, of Java and of the processes of tasks, at random points of a landing.
 
 Whatever is killed and when, each message is in its table once, for readers that know nothing of
 Spark. `make soak` runs 20 rounds, with the victims in turn; both kinds of tables are landed and
@@ -18,13 +18,16 @@ import pytest
 
 from js_sync import Stream
 from tests.soak import LONG, rounds, state
-from tests.spark.lives import VICTIMS, Life
+from tests.spark.lives import Life
 from tests.spark.pipelines import SINKS, counted, write_config
 from twinstream.spark.pipeline import read_config
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.testing import NatsServer
 
 MESSAGES = rounds(1200, 2000)
+
+KILLED = {"spark": ["all", "driver", "java", "worker"], "local": ["all", "driver", "task"]}
+"""What is killed, by the engine. The driver plans itself, so Spark has no planners."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
@@ -35,19 +38,26 @@ def stream(make_stream: Callable[..., Stream]) -> Stream:
 
 
 @pytest.fixture
-def files(server: NatsServer, stream: Stream, tmp_path: Path) -> list[Path]:
+def engine() -> str:
+    return "spark"
+
+
+@pytest.fixture
+def files(server: NatsServer, stream: Stream, tmp_path: Path, engine: str) -> list[Path]:
     """A pipeline for each kind of table, over one stream."""
-    return pipelines(server, stream, tmp_path)
+    return pipelines(server, stream, tmp_path, engine)
 
 
-def pipelines(server: NatsServer, stream: Stream, parent: Path) -> list[Path]:
+def pipelines(
+    server: NatsServer, stream: Stream, parent: Path, engine: str = "spark"
+) -> list[Path]:
     found: list[Path] = []
     for sink in SINKS:
         folder = parent / sink
         folder.mkdir(parents=True)
         source = f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
         source += 'schema = "order.json"\nmax_messages = 400\noptions = {minPartitions = 2}'
-        file = write_config(folder, sink, server.url, source)
+        file = write_config(folder, sink, server.url, source, engine=engine)
         # On a busy machine Spark gives up on Python processes that need more than ten seconds.
         file.write_text(file.read_text().replace("most = 3", "most = 30"))
         found.append(file)
@@ -69,7 +79,9 @@ def begin(files: list[Path], tmp_path: Path) -> Iterator[Callable[..., Life]]:
         each.end()
 
 
+@pytest.mark.parametrize("engine", KILLED)
 def test_soak_killed_landings_are_exact(
+    engine: str,
     files: list[Path],
     begin: Callable[[], Life],
     stream: Stream,
@@ -78,7 +90,7 @@ def test_soak_killed_landings_are_exact(
 ) -> None:
     seed = random.randrange(2**32)
     dice = random.Random(seed)
-    turns = cycle(dice.sample(VICTIMS, len(VICTIMS)))
+    turns = cycle(dice.sample(KILLED[engine], len(KILLED[engine])))
     kills: Counter[str] = Counter()
     wanted, expected = rounds(1, 20), 0
     for number in range(wanted + 1):
@@ -119,37 +131,11 @@ def test_soak_killed_at_the_first_batch(
         life.live_on(dice.uniform(0, 1))
         killed = life.kill(next(turns), dice)
         life.end()
-        left = list((tmp_path / str(number)).rglob("offsets/.0.*.tmp"))
+        left = list((tmp_path / str(number)).rglob("plan/000000000.json"))
         unfinished += len(left)
-        state(f"round {number} (seed {seed}): killed {killed}; unfinished ranges: {len(left)}")
+        state(f"round {number} (seed {seed}): killed {killed}; plans: {len(left)}")
         finish(begin(files), files, MESSAGES)
-    state(f"{wanted} rounds a sink: {MESSAGES} messages each time; {unfinished} unfinished ranges")
-
-
-def test_a_failed_look_for_sources_is_survived(
-    files: list[Path],
-    begin: Callable[..., Life],
-    stream: Stream,
-    fill: Callable[..., None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Spark looks for sources once in the life of its Java, and remembers that it failed."""
-    marker, python = tmp_path / "failed", tmp_path / "python"
-    python.write_text(
-        f"""#!/bin/sh
-case "$*" in *lookup_data_sources*) touch {marker}; exit 9;; esac
-exec {sys.executable} "$@"
-"""
-    )
-    python.chmod(0o755)
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        monkeypatch.setenv(name, str(python))
-    fill(stream, [{"id": at} for at in range(10)])
-    life = begin(files[:1])
-    assert life.wait() == 0, life.said
-    assert marker.exists()
-    assert rows_of(tmp_path / SINKS[0] / "lake", SINKS[0]) == (10, 10)
+    state(f"{wanted} rounds a sink: {MESSAGES} messages each time; {unfinished} plans")
 
 
 def finish(life: Life, files: list[Path], expected: int) -> None:
@@ -163,16 +149,16 @@ def finish(life: Life, files: list[Path], expected: int) -> None:
 
 
 def end_early(life: Life, victim: str, dice: random.Random) -> list[str]:
-    """Kill some time after a query or a batch has begun; return what was killed.
+    """Kill some time after a source or a batch has begun; return what was killed.
 
-    The end of Python below Java does not end the program: some are killed, then it goes on.
+    The end of a task does not end the program: some are killed, then it goes on.
     """
     life.until(dice.choice(["Started", "Landed"]))
     killed: list[str] = []
-    for _ in range(3 if victim in {"worker", "planner"} else 1):
+    for _ in range(3 if victim in {"worker", "task"} else 1):
         life.live_on(dice.uniform(0, 2))  # any moment will do: nothing is waited for
         killed += life.kill(victim, dice)
-    if victim in {"worker", "planner"}:
+    if victim in {"worker", "task"}:
         assert life.wait() == 0, life.said
     elif victim == "java":
         # Noticed, unless it had just finished.

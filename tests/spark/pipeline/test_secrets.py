@@ -129,7 +129,7 @@ def test_with_all_that_spark_writes_down(
     assert b"jetstream" in events
     assert b'"level":"INFO"' in texts["spark.log"]
     names = " ".join(texts)
-    for part in ("/offsets/0", "report.html", "/journal", "/copied/", "streams.py"):
+    for part in ("/offsets/0", "report.html", "/landed/000000000", "/copied/", "streams.py"):
         assert part in names
     assert b"NATS_CANARY_PASSWORD" in texts["password-env/orders.toml"]
 

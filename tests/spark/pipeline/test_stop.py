@@ -39,7 +39,7 @@ def own_server() -> Iterator[NatsServer]:
 
 
 class PlanningInVain:
-    """Asks to stop when a source has tried for a while to plan, and no server is there to answer."""
+    """Asks to stop when a source has tried for a while to plan without a server."""
 
     def __init__(self, server: NatsServer) -> None:
         self._server, self._looks = server, 0
