@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import JournalError
 from twinstream.lake.local_engine import LocalEngine
 from twinstream.lake.task_report import TaskFile, TaskReport, check_parts, files_by_table
@@ -83,11 +86,13 @@ def test_tasks_of_a_group_can_be_ended() -> None:
 
     with LocalEngine() as engine:
         assert len(engine.run(pid_of, [1, 2], "other")) == 2
+        before = len(multiprocessing.active_children())
         thread = threading.Thread(target=run)
         thread.start()
-        while "g" not in engine._pools:
-            pass
-        thread.join(1)
+        deadline = Deadline.after(60)
+        while len(multiprocessing.active_children()) < 2 * before:
+            assert not deadline.expired()
+            time.sleep(0.01)
         engine.cancel("g")
         thread.join(60)
         assert not thread.is_alive()

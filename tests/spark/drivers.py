@@ -18,8 +18,9 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.store import Store
 from twinstream.lake.stream_mark import Mark
-from twinstream.lake.task_report import TaskReport
+from twinstream.lake.task_report import TaskFile, TaskReport
 from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -70,12 +71,12 @@ class FakeEngine:
 
     slots = 2
 
-    def __init__(self, before: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, before: Callable[[LandJob], None] = lambda _: None) -> None:
         self._before: Final = before
 
     def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
-        self._before()
         job: LandJob = task.__self__
+        self._before(job)
         return [self._land(job, each) for each in parts]
 
     def cancel(self, group: str) -> None:
@@ -92,11 +93,17 @@ class FakeEngine:
                 [b"broken" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
             ),
         )
-        for table, rows in job._split.split(page, part.stream):
+        seqs_of: dict[str, list[int]] = {}
+        split = TableSplit(job.options, job.names, job.batch)
+        for table, rows in split.split(page, part.stream):
             files.add(table, rows)
-        return TaskReport(
-            part.start, part.end, tuple(job._reported(each) for each in files.finish())
-        )
+            seqs_of[table] = rows.column("_seq").to_pylist()
+        found = [
+            TaskFile(each.table, each.path, each.rows, min(seqs), max(seqs))
+            for each in files.finish()
+            for seqs in [seqs_of[each.table]]
+        ]
+        return TaskReport(part.start, part.end, tuple(found))
 
 
 def journal_in(config: PipelineConfig, store: Store | None = None) -> Journal:

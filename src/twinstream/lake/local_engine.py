@@ -43,7 +43,7 @@ class LocalEngine:
             pool = self._pools[group] = ProcessPoolExecutor(self.slots, mp_context=spawn)
         try:
             return list(pool.map(task, parts))
-        except BaseException:
+        except Exception:
             self.cancel(group)
             raise
 
@@ -51,6 +51,7 @@ class LocalEngine:
         """End the processes of a group. The call of `run` that waits for them then fails."""
         pool = self._pools.pop(group, None)
         if pool is not None:
+            # Before Python 3.14, a pool has no method for this.
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -145,7 +145,7 @@ def test_a_driver_that_is_overtaken_adds_nothing(
 ) -> None:
     """While its tasks run, another driver lands everything; then it goes on."""
     other = once(lambda: land_all(config, leader))
-    land_all(config, leader, engine=FakeEngine(lambda: other(None)))
+    land_all(config, leader, engine=FakeEngine(other))
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
 
 
@@ -334,13 +334,7 @@ def test_a_batch_of_a_plan_has_the_subjects_of_the_plan(
     config: PipelineConfig, leader: FakeLeader
 ) -> None:
     seen: list[tuple[str, ...]] = []
-
-    class Watching(FakeEngine):
-        def _land(self, job, part):  # type: ignore[no-untyped-def]
-            seen.append(job.options.subjects)
-            return super()._land(job, part)
-
-    journal = journal_in(config)
-    batches = batches_of(config, journal, leader, Watching())
+    engine = FakeEngine(lambda job: seen.append(job.options.subjects))
+    batches = batches_of(config, journal_in(config), leader, engine)
     batches.land(Plan(batch=0, start=1, end=5, created="today", filter="s.a,s.c", parts=2), None)
-    assert seen == [("s.a", "s.c")] * 2
+    assert seen == [("s.a", "s.c")]
