@@ -23,7 +23,6 @@ Point = Literal[
     "command: message printed",
     "events: event taken",
     "group: change noted",
-    "journal: before commit",
     "journal: before landed",
     "link: before connect",
     "link: before keeper reads",

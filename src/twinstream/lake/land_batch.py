@@ -30,10 +30,6 @@ class BatchWork(Protocol):
         """
         ...
 
-    def discard(self, batch: int) -> None:
-        """Remove the rows of a batch from the tables."""
-        ...
-
 
 class BatchLander:
     """Lands the batches of a source, one after the other.
@@ -66,21 +62,6 @@ class BatchLander:
         plan = self._journal.planned(due)
         last = self._journal.entry(plan.batch - 1)
         return self._journal.landed(self._work.land(plan, last))
-
-    def accept(self, empty: Plan) -> BatchEntry:
-        """Land `empty`, a plan without sequences, instead of the unfinished batch or as the next.
-
-        Its entry records where the source continues, of which stream and with which subjects. Rows
-        of the unfinished batch are removed from the tables. No other driver may land the source.
-        """
-        if self._journal.unfinished() is not None:
-            # Only this batch can be in the tables: a batch is planned behind the entry of the last.
-            self._work.refuse_taken(empty.batch + 1)
-            self._work.discard(empty.batch)
-        else:
-            self._work.refuse_taken(empty.batch)
-            self._journal.planned(empty)
-        return self._journal.landed(BatchEntry.of_plan(empty), "accepted")
 
     def _refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table has rows of another writer, or of a lost journal.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 from collections.abc import Iterator
@@ -14,11 +13,7 @@ import pytest
 from attrs import frozen
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tests.huge import huge
 from twinstream.lake.local_store import LocalStore
-from twinstream.spark.errors import JournalError
-from twinstream.spark.landing.journal import Journal, Plan
-from twinstream.spark.landing.report import LandReport
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
@@ -31,9 +26,6 @@ COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", 
 class Writer:
     name: str = "orders"
     id: str = "identity"
-
-
-PLAN = Plan(batch_id=0, created="today", start=1, end=3)
 
 
 @pytest.fixture
@@ -50,28 +42,10 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
     return found
 
 
-def report() -> LandReport:
-    return LandReport(
-        stream="S", path="p", batch_id=0, start=1, end=3, messages=2, rows=2, dead_letters=0,
-        distinct_seqs=2, first_seq=1, last_seq=2,
-    )  # fmt: skip
-
-
 def file_in(folder: Path) -> Path:
     file = folder / "rows.parquet"
     pq.write_table(pa.table({"_seq": [1, 2], "_batch_id": [0, 0]}), file)
     return file
-
-
-def test_an_entry_of_a_journal_and_all_names_above_it(tmp_path: Path, synced: set[Path]) -> None:
-    journal = Journal(tmp_path / "new" / "tables", "S")
-    journal.begin(PLAN)
-    above = {tmp_path, tmp_path / "new", tmp_path / "new/tables", tmp_path / "new/tables/journal"}
-    assert above | {tmp_path / "new/tables/journal/S"} <= synced
-    synced.clear()
-    journal.commit(PLAN, report())
-    assert tmp_path / "new/tables/journal/S" in synced
-    assert (journal.last(), journal.batch_ids(), journal.report(0)) == (PLAN, [0], report())
 
 
 def test_an_object_of_a_store_and_its_name(tmp_path: Path, synced: set[Path]) -> None:
@@ -113,25 +87,6 @@ def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -
         assert log in synced
 
 
-@pytest.mark.parametrize("name", ["batch_id=0.json.bak", "batch_id=x.json", "batch_id=1.txt"])
-def test_a_file_that_is_no_entry_is_named(tmp_path: Path, name: str) -> None:
-    journal = Journal(tmp_path, "S")
-    journal.commit(PLAN, report())
-    (tmp_path / "journal" / "S" / name).touch()
-    with pytest.raises(JournalError, match=f"{name} is not the entry of a batch"):
-        journal.last()
-
-
-@pytest.mark.parametrize("number", ["../../x", -1, 2**64, 1.0, None, True])
-def test_a_plan_has_a_number(tmp_path: Path, number: object) -> None:
-    journal = Journal(tmp_path, "S")
-    journal.begin(PLAN)
-    file = tmp_path / "journal" / "S" / "_plan.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"batch_id": number}))
-    with pytest.raises(JournalError, match=r"_plan\.json cannot be read \(batch_id is"):
-        journal.plan()
-
-
 def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
     """Neither staging nor an unfinished exchange removes the files behind a link."""
     outside = tmp_path / "outside"
@@ -149,20 +104,6 @@ def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
     assert (outside / "kept").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": []}', '{"plan": {"batch_id": 0}}'])
-def test_a_file_that_something_changed_is_named(tmp_path: Path, text: str) -> None:
-    journal = Journal(tmp_path, "S")
-    journal.commit(PLAN, report())
-    (tmp_path / "journal" / "S" / "batch_id=0.json").write_text(text)
-    with pytest.raises(JournalError, match=r"batch_id=0\.json cannot be read"):
-        journal.last()
-    with pytest.raises(JournalError, match=r"batch_id=0\.json cannot be read"):
-        journal.report(0)
-    huge(tmp_path / "journal" / "S" / "batch_id=0.json")
-    with pytest.raises(JournalError, match="more than 64 MiB"):
-        journal.last()
-
-
 @pytest.fixture
 def full() -> Iterator[None]:
     """No file of this process may grow."""
@@ -175,8 +116,8 @@ def full() -> Iterator[None]:
 def test_nothing_is_left_of_a_file_that_could_not_be_written(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    (tmp_path / "journal" / "S").mkdir(parents=True)
+    (tmp_path / "S").mkdir()
     request.getfixturevalue("full")
     with pytest.raises(OSError, match="File too large"):
-        Journal(tmp_path, "S").begin(PLAN)
-    assert not list((tmp_path / "journal" / "S").iterdir())
+        LocalStore(tmp_path).create("S/0.json", b"{}")
+    assert not list((tmp_path / "S").iterdir())

@@ -13,6 +13,8 @@ import pytest
 
 from js_sync import JetStream, Stream
 from tests.hooked import hooked
+from twinstream.lake.journal import Journal
+from twinstream.lake.local_store import LocalStore
 from twinstream.spark.errors import (
     DataLossError,
     JournalError,
@@ -20,7 +22,6 @@ from twinstream.spark.errors import (
     PipelineBusy,
     SchemaError,
 )
-from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline import LandReport, land, summary
 from twinstream.testing import NatsServer
@@ -40,6 +41,13 @@ SCHEMA = json.dumps(
         },
     }
 )
+
+
+def messages_of(lake: Path, stream: Stream, batch: int) -> int:
+    """Return how many messages a batch has, by the journal."""
+    entry = Journal(LocalStore(lake / "journal"), stream.name).entry(batch)
+    assert entry is not None
+    return entry.messages
 
 
 @pytest.fixture
@@ -78,7 +86,7 @@ def test_batches_continue_where_the_last_ended(
     assert sorted(row["seq"] for row in rows) == [s for s in range(1, 102) if s != 50]
     assert {row["batch_id"] for row in rows} == {0, 1}
     assert not (tmp_path / "lake" / "_staging").exists()
-    assert Journal(tmp_path / "lake", stream.name).report(1) == second
+    assert messages_of(tmp_path / "lake", stream, 1) == second.messages
 
 
 def test_typed_rows_and_dead_letters(
@@ -138,10 +146,10 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     typed = {"value_format": "json", "json_schema": SCHEMA}
 
-    def die(_: Plan) -> None:
+    def die(_: object) -> None:
         raise KeyboardInterrupt
 
-    with hooked("journal: before commit", die), pytest.raises(KeyboardInterrupt):
+    with hooked("journal: before landed", die), pytest.raises(KeyboardInterrupt):
         lands(stream, **typed)
     left = tmp_path / "lake" / "_staging" / f"{stream.name}.killed"
     left.mkdir(parents=True)
@@ -166,16 +174,27 @@ def test_rows_count_after_their_messages_were_removed(
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     typed = {"value_format": "json", "json_schema": SCHEMA, "options": {"failOnDataLoss": "false"}}
 
-    def die(_: Plan) -> None:
+    def die(_: object) -> None:
         stream.purge()
         raise KeyboardInterrupt
 
-    with hooked("journal: before commit", die), pytest.raises(KeyboardInterrupt):
+    with hooked("journal: before landed", die), pytest.raises(KeyboardInterrupt):
         lands(stream, **typed)
     resumed = lands(stream, **typed)
     assert (resumed.batch_id, resumed.messages, resumed.rows, resumed.dead_letters) == (0, 10, 9, 1)
     assert [table.rows for table in resumed.tables] == [9, 1]
-    assert Journal(tmp_path / "lake", stream.name).report(0) == resumed
+    assert messages_of(tmp_path / "lake", stream, 0) == resumed.messages
+
+
+def test_a_folder_of_the_earlier_layout_is_refused(
+    lands: Callable[..., LandReport], make_stream: Make, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    file = tmp_path / "lake" / "journal" / stream.name / "batch_id=0.json"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    with pytest.raises(JournalError, match=r"batch_id=0\.json is of an earlier layout"):
+        lands(stream)
 
 
 def test_two_streams_do_not_land_into_one_table(
@@ -223,7 +242,7 @@ def test_a_stream_is_landed_by_one_at_a_time(
     stream = make_stream()
     fill(stream, [{"id": 1}])
     lake = tmp_path / "lake"
-    with locked(Journal(lake, stream.name).lock, lake, "a landing"):
+    with locked(lake / "journal" / stream.name / "_lock", lake, "a landing"):
         with pytest.raises(PipelineBusy, match="is in use by 'a landing'"):
             lands(stream)
     assert lands(stream).messages == 1

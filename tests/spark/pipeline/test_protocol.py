@@ -260,8 +260,8 @@ def accepts(
     config: PipelineConfig, leader: FakeLeader, accept: Callable[..., None] = accept_stream
 ) -> None:
     journal = journal_in(config)
-    lander = BatchLander(journal, batches_of(config, journal, leader))
-    accept(journal, lander, leader.states()[0], leader.time_at)
+    batches = batches_of(config, journal, leader)
+    accept(journal, batches, leader.states()[0], leader.time_at)
 
 
 def test_an_accepted_stream_takes_the_place_of_an_unfinished_batch(
@@ -307,9 +307,7 @@ def test_accepted_subjects_take_the_place_of_an_unfinished_batch(
     assert origin is not None
     lookups = leader.time_at, leader.seq_from
     for _ in range(2):
-        accept_subjects(
-            widened, journal, BatchLander(journal, batches), origin, leader.states()[0], *lookups
-        )
+        accept_subjects(widened, journal, batches, origin, leader.states()[0], *lookups)
         check_subjects(widened, journal)
     land_all(wider, leader)
     assert landed(wider) == (LAST, LAST)

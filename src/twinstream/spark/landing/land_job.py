@@ -82,9 +82,13 @@ class LandJob:
                 files.add(table, rows)
         return TaskReport(part.start, part.end, tuple(map(self._reported, files.finish())))
 
+    @property
+    def seq_column(self) -> str:
+        """The name of the column with the sequence of the message."""
+        return "seq" if self.options.value_format == "raw" else "_seq"
+
     def _reported(self, file: TableFile) -> TaskFile:
-        column = "seq" if self.options.value_format == "raw" else "_seq"
-        bounds = Footer.of(file.path).bounds(column)
+        bounds = Footer.of(file.path).bounds(self.seq_column)
         assert bounds is not None, "a file has at least one row"
         # Sequences are decimals if uint64=decimal.
         return TaskFile(file.table, file.path, file.rows, int(bounds[0]), int(bounds[1]))

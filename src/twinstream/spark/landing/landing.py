@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from twinstream.lake.stream_mark import Mark
+from twinstream.lake.engine import Engine
+from twinstream.lake.entry import DEAD_LETTERS, BatchEntry
+from twinstream.lake.journal import Journal
+from twinstream.lake.land_batch import BatchLander
+from twinstream.lake.local_store import LocalStore
+from twinstream.lake.plan import Plan
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
-from twinstream.spark.landing.journal import Journal, Plan
-from twinstream.spark.landing.land_job import LandJob, ranges_of
-from twinstream.spark.landing.landed_seqs import seqs_in
+from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.landing.report import LandReport, TableReport
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.spark_engine import SparkEngine
-from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
-from twinstream.spark.landing.staging import STAGING, Written, remove_attempts
-from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
+from twinstream.spark.landing.split_tables import TableNames
+from twinstream.spark.landing.staging import STAGING, remove_attempts
+from twinstream.spark.landing.tables import ParquetBatch, refuse_taken
+from twinstream.spark.landing.write_batch import PlannedBatch, position_of, schema_digest
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import partition_count
 from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Landing"]
+__all__ = ["JOURNAL", "Landing"]
+
+JOURNAL: Final = "journal"
+"""Name of the folder with the journals of the streams."""
 
 
 @frozen
@@ -48,148 +56,82 @@ class Landing:
 
         Raises `PipelineBusy` while another process lands the stream.
         """
-        journal = Journal(self.root, self._stream)
-        with locked(journal.lock, self.root, f"a landing of {self._stream}"):
-            return self._run(spark, journal)
-
-    def _run(self, spark: SparkSession, journal: Journal) -> LandReport:
-        begun, last = journal.plan(), journal.last()
-        self._refuse_filter(begun or last)
-        plan = begun or self._next_plan(last)
-        if plan.end <= plan.start:
-            return self._nothing(plan)
-        if begun is None:
-            refuse_taken(self._reaches, self._tables, plan.batch_id, f"stream {self._stream}")
-            journal.begin(plan)
-        remove_attempts(self.root / STAGING, self._stream)
-        tables = ParquetBatch(self.root, self.root / STAGING, plan.batch_id, self._stream)
-        try:
-            found = self._write(spark, plan, tables, None if last is None else last.mark)
-            report = self._verified(plan, tables, found)
-        finally:
-            tables.close()
-        journal.commit(plan, report)
-        return report
+        folder = self.root / JOURNAL / self.stream
+        _refuse_earlier(folder)
+        with (
+            locked(folder / "_lock", self.root, f"a landing of {self.stream}"),
+            Leader(self.options) as leader,
+        ):
+            journal = Journal(LocalStore(self.root / JOURNAL), self.stream)
+            begun, last = journal.unfinished(), journal.last()
+            self._refuse_filter(begun or last)
+            work = _Work(self, SparkEngine(spark), leader)
+            plan = begun or work.next_plan(journal.newest() + 1, last)
+            if plan.end <= plan.start:
+                return self._nothing(plan)
+            # The lock is held, so no other process has files there.
+            remove_attempts(self.root / STAGING, self.stream)
+            return self._report(BatchLander(journal, work).land(plan))
 
     @property
-    def _stream(self) -> str:
+    def names(self) -> TableNames:
+        """The names of the tables."""
+        dead_letters = f"{DEAD_LETTERS}/source={self.stream}"
+        return TableNames(table=self.table, dead_letters=dead_letters)
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream. Raises `OptionError` if the options name several."""
         name, *others = self.options.streams
         if others:
             raise OptionError("stream", "a landing reads one stream; call it once for each stream")
         return name
 
     @property
-    def _dead_letters(self) -> str:
-        return f"{DEAD_LETTERS}/source={self._stream}"
-
-    @property
-    def _names(self) -> TableNames:
-        return TableNames(table=self.table, dead_letters=self._dead_letters)
-
-    @property
-    def _tables(self) -> list[str]:
-        return self._names.possible(self.options.value_format)
-
-    def _reaches(self, table: str, number: int) -> bool:
-        return reaches(self.root / table, number)
-
-    @property
-    def _filter(self) -> str:
+    def filter(self) -> str:
+        """The subjects, separated by commas; empty for all subjects."""
         return ",".join(self.options.subjects)
 
-    def _next_plan(self, last: Plan | None) -> Plan:
-        with Leader(self.options) as leader:
-            (state,) = leader.states()
-            start = self._start(leader, state, last)
-        return Plan(
-            batch_id=0 if last is None else last.batch_id + 1,
-            created=state.created,
-            start=start,
-            end=state.next,
-            mark=state.mark,
-            filter=self._filter,
-        )
-
-    def _refuse_filter(self, before: Plan | None) -> None:
+    def _refuse_filter(self, before: Plan | BatchEntry | None) -> None:
         """Raise `OptionError` if the filter differs from that of the previous plan, `before`.
 
         Messages that the old filter skipped would never be landed. With `failOnDataLoss=false`,
         the change is accepted.
         """
-        if before is None or before.filter is None or same_filter(before.filter, self._filter):
+        if before is None or same_filter(before.filter, self.filter):
             return
         if self.options.fail_on_data_loss:
             raise OptionError(
                 "subject",
-                f"the journal of stream {self._stream} was created with the filter"
-                f" {before.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
+                f"the journal of stream {self.stream} was created with the filter"
+                f" {before.filter or '>'!r}, now it is {self.filter or '>'!r}; messages that the"
                 " old filter skipped would never be landed: land into a new folder, or set"
                 " failOnDataLoss=false to continue with the new one",
             )
 
-    def _start(self, leader: Leader, state: StreamState, last: Plan | None) -> int:
-        if last is None:
-            bound = self.options.start
-            if bound is None:
-                return state.first
-            # Check the start before the plan is written. A planned batch that cannot be read would
-            # block all later batches.
-            return Continuity(self.options, leader.time_at).first(bound, state, leader.seq_at)
-        strict = self.options.fail_on_data_loss
-        return start_behind(state, last.position, leader.time_at, strict=strict)
-
-    def _write(
-        self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
-    ) -> int:
-        """Write the batch to its tables, and return the number of messages that the tasks read."""
-        engine = SparkEngine(spark)
-        options = evolve(self.options, slots=engine.slots)
-        job = LandJob(options, self._names, tables.folder)
-        with Leader(options) as leader:
-            ranges = ranges_of(leader, options, plan.start, plan.position, before)
-        reports = job.run(engine, ranges)
-        put_landed(tables, job, reports)
-        return sum(each.rows for each in reports)
-
-    def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Count the rows in the files of the batch, and return the report.
-
-        `found` is the number of messages that the tasks read. Raises `JournalError` if the files
-        have fewer rows, or two rows of the same sequence.
-        """
-        column = "seq" if self.options.value_format == "raw" else "_seq"
-        seqs = seqs_in(tables.written, column, found)
-        reports = tuple(self._report(each) for each in tables.written)
-        dead = sum(each.rows for each in reports if each.name == self._dead_letters)
-        if seqs.count != seqs.distinct or seqs.count < found:
-            raise JournalError(
-                f"batch {plan.batch_id} of {self._stream} has {seqs.count} rows of"
-                f" {seqs.distinct} sequences, and the stream {found} messages: either it was begun"
-                " with another schema (finish it with that schema), or its folders have files of"
-                " another writer"
-            )
-        return LandReport(
-            stream=self._stream,
-            path=str(self.root),
-            batch_id=plan.batch_id,
-            start=plan.start,
-            end=plan.end,
-            messages=seqs.count,
-            rows=seqs.count - dead,
-            dead_letters=dead,
-            distinct_seqs=seqs.distinct,
-            first_seq=seqs.first,
-            last_seq=seqs.last,
-            tables=reports,
+    def _report(self, entry: BatchEntry) -> LandReport:
+        tables = tuple(
+            TableReport(name=name, path=str(self.root / name), rows=each.rows, files=each.files)
+            for name, each in entry.tables.items()
         )
-
-    def _report(self, each: Written) -> TableReport:
-        path = str(self.root / each.table)
-        return TableReport(name=each.table, path=path, rows=each.rows, files=len(each.files))
+        return LandReport(
+            stream=self.stream,
+            path=str(self.root),
+            batch_id=entry.batch,
+            start=entry.start,
+            end=entry.end,
+            messages=entry.messages,
+            rows=entry.rows,
+            dead_letters=entry.dead_letters,
+            distinct_seqs=entry.messages,
+            first_seq=entry.first_seq,
+            last_seq=entry.last_seq,
+            tables=tables,
+        )
 
     def _nothing(self, plan: Plan) -> LandReport:
         return LandReport(
-            stream=self._stream,
+            stream=self.stream,
             path=str(self.root),
             batch_id=-1,
             start=plan.start,
@@ -200,4 +142,71 @@ class Landing:
             distinct_seqs=0,
             first_seq=0,
             last_seq=0,
+        )
+
+
+@frozen
+class _Work:
+    """What a landing does for its batch."""
+
+    landing: Landing
+    engine: Engine
+    leader: Leader
+
+    def next_plan(self, batch: int, last: BatchEntry | None) -> Plan:
+        """Return the plan of all messages behind the last batch. It may have no sequences."""
+        (state,) = self.leader.states()
+        start, options = self._start(state, last), self._options
+        return Plan(
+            batch=batch,
+            start=start,
+            end=state.next,
+            created=state.created,
+            mark=state.mark,
+            filter=self.landing.filter,
+            parts=partition_count(options, state.next - start),
+            schema=schema_digest(options),
+        )
+
+    def refuse_taken(self, batch: int) -> None:
+        """Raise `JournalError` if a table has rows of a batch with this number or a later one."""
+        root, stream = self.landing.root, self.landing.stream
+        tables = self.landing.names.possible(self.landing.options.value_format)
+        refuse_taken(lambda table, at: reaches(root / table, at), tables, batch, f"stream {stream}")
+
+    def land(self, plan: Plan, last: BatchEntry | None) -> BatchEntry:
+        """Let tasks write the files of a plan, and add them to the tables that lack the batch."""
+        root, stream = self.landing.root, self.landing.stream
+        tables = ParquetBatch(root, root / STAGING, plan.batch, stream)
+        try:
+            job = LandJob(self._options, self.landing.names, tables.folder)
+            before = None if last is None else last.mark
+            batch = PlannedBatch(plan, before, job, tables, f"stream {stream}")
+            return batch.land(self.leader, self.engine)
+        finally:
+            tables.close()
+
+    @property
+    def _options(self) -> SourceOptions:
+        return evolve(self.landing.options, slots=self.engine.slots)
+
+    def _start(self, state: StreamState, last: BatchEntry | None) -> int:
+        options, leader = self.landing.options, self.leader
+        if last is None:
+            bound = options.start
+            if bound is None:
+                return state.first
+            # Check the start before the plan is written. A planned batch that cannot be read would
+            # block all later batches.
+            return Continuity(options, leader.time_at).first(bound, state, leader.seq_at)
+        strict = options.fail_on_data_loss
+        return start_behind(state, position_of(last), leader.time_at, strict=strict)
+
+
+def _refuse_earlier(folder: Path) -> None:
+    """Raise `JournalError` if a folder has a journal of an earlier layout."""
+    for file in folder.glob("batch_id=*.json"):
+        raise JournalError(
+            f"{file} is of an earlier layout of the journal, from which this release cannot"
+            " continue: land into a new folder"
         )

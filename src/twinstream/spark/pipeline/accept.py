@@ -8,27 +8,30 @@ whose rows are removed from the tables.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.journal import Journal
-from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
 from twinstream.lake.stream_mark import TimeAt
 from twinstream.spark.errors import CheckpointError, DataLossError
 from twinstream.spark.landing.resume import start_behind
+from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
-from twinstream.spark.pipeline.state.positions import position_of
+from twinstream.spark.pipeline.start_point import landed_position
 from twinstream.spark.source.filters import same_filter
-from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["accept_stream", "accept_subjects", "check_subjects", "landed_position"]
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline.source_batches import SourceBatches
+
+__all__ = ["accept_stream", "accept_subjects", "check_subjects"]
 
 
 def accept_stream(
-    journal: Journal, lander: BatchLander, state: StreamState, time_at: TimeAt
+    journal: Journal, batches: SourceBatches, state: StreamState, time_at: TimeAt
 ) -> None:
     """Continue on a stream that the user accepts as a copy of the one that was landed.
 
@@ -47,13 +50,13 @@ def accept_stream(
             f"stream {state.name} cannot be accepted as a copy of the one that was landed up to"
             f" sequence {end - 1}: {reason}; it ends at {state.next - 1}"
         )
-    lander.accept(_empty(last, end, state, newest.filter))
+    _accept(journal, batches, _empty(last, end, state, newest.filter))
 
 
 def accept_subjects(
     source: SourceConfig,
     journal: Journal,
-    lander: BatchLander,
+    batches: SourceBatches,
     origin: Origin,
     state: StreamState,
     time_at: TimeAt,
@@ -80,7 +83,7 @@ def accept_subjects(
             ' commit = "purge" it would be removed, landed or not; remove it by hand, or set'
             ' commit = "none"'
         )
-    lander.accept(_empty(last, start, state, source.filter))
+    _accept(journal, batches, _empty(last, start, state, source.filter))
 
 
 def check_subjects(source: SourceConfig, journal: Journal) -> None:
@@ -102,15 +105,25 @@ def check_subjects(source: SourceConfig, journal: Journal) -> None:
     )
 
 
-def landed_position(origin: Origin, last: BatchEntry | None) -> Position:
-    """Return the position after the last landed batch, or where the source began."""
-    return Position(origin.seq, origin.created) if last is None else position_of(last)
-
-
 def _landed_filter(journal: Journal) -> str | None:
     """Return the subjects of the newest batch, or `None` if no batch is planned yet."""
     newest = journal.unfinished() or journal.last()
     return None if newest is None else newest.filter
+
+
+def _accept(journal: Journal, batches: SourceBatches, empty: Plan) -> None:
+    """Land `empty`, a plan without sequences, instead of the unfinished batch or as the next one.
+
+    The caller has the lock of the run, so no other driver lands the source.
+    """
+    if journal.unfinished() is not None:
+        # Only this batch can be in the tables, because a batch is planned behind the last entry.
+        batches.refuse_taken(empty.batch + 1)
+        batches.discard(empty.batch)
+    else:
+        batches.refuse_taken(empty.batch)
+        journal.planned(empty)
+    journal.landed(BatchEntry.of_plan(empty), "accepted")
 
 
 def _empty(last: BatchEntry | None, seq: int, state: StreamState, subjects: str) -> Plan:

@@ -5,7 +5,7 @@ One call of `land` writes a stream's new messages to tables below one folder::
     path/
       <table>/batch_id=0/part-….parquet             one folder per table, one folder per batch
       dead_letters/source=<stream>/batch_id=0/…     messages that do not match the schema
-      journal/<stream>/batch_id=0.json              the bounds and the results of each batch
+      journal/<stream>/…                            the plan and the entry of each batch
 
 The rows of a batch become visible by one rename per table. The batch is committed when its journal
 entry is written, and the next call continues where the last batch ended. If a batch was

@@ -16,10 +16,10 @@ from twinstream.lake.entry import BatchEntry, of_one_stream
 from twinstream.lake.journal import Journal
 from twinstream.models import AckPolicy, ConsumerConfig, DeliverPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
+from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
 from twinstream.spark.pipeline.state.landed_rows import missing_of, possible_tables, read_landed
-from twinstream.spark.pipeline.state.positions import position_of
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState, stored_at

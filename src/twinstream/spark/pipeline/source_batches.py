@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 import uuid
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import evolve, frozen
 
-from twinstream.core.wire.response import read_json
 from twinstream.lake.engine import Engine
-from twinstream.lake.entry import BatchEntry, TableEntry
+from twinstream.lake.entry import BatchEntry
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
-from twinstream.lake.task_report import TaskReport, files_by_table
-from twinstream.spark.errors import JournalError
-from twinstream.spark.landing.land_job import LandJob, ranges_of
-from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
-from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.tables import BatchWriter, put_landed, refuse_taken
-from twinstream.spark.pipeline.accept import landed_position
+from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.tables import refuse_taken
+from twinstream.spark.landing.write_batch import PlannedBatch, schema_digest
 from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.start_point import landed_position
 from twinstream.spark.pipeline.state.landed_rows import possible_tables
-from twinstream.spark.pipeline.state.positions import position_of
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.batch_planner import BatchPlanner
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Offset
-from twinstream.spark.source.options import SourceOptions
 
-__all__ = ["SourceBatches", "counted"]
+__all__ = ["SourceBatches"]
 
 
 @frozen
@@ -96,7 +87,7 @@ class SourceBatches:
             mark=end.mark,
             filter=subjects,
             parts=end.parts,
-            schema=_digest(self._options),
+            schema=schema_digest(self._options),
         )
 
     def refuse_taken(self, batch: int) -> None:
@@ -113,22 +104,20 @@ class SourceBatches:
     def land(self, plan: Plan, last: BatchEntry | None) -> BatchEntry:
         """Let tasks write the files of a plan, and add them to the tables that lack the batch.
 
-        Return the entry of the batch. Raises `JournalError` if the files of the batch have fewer
-        rows than the stream has messages, two rows of the same sequence, or sequences outside the
-        batch.
+        Return the entry of the batch. Raises as `PlannedBatch.land` does.
         """
         started = time.monotonic()
         tables = self._sink.batch(plan.batch, _Writer(self._source.name, self._origin.id))
         try:
-            reports = self._write(plan, last, tables)
-            found = sum(each.rows for each in reports)
-            seqs = seqs_in(tables.written, self._source.seq_column, found)
-            self._check(plan, seqs, found)
+            job = LandJob(self._options, self._source.tables, tables.folder, plan.batch)
+            before, owner = None if last is None else last.mark, f"source {self._source.name}"
+            batch = PlannedBatch(plan, before, job, tables, owner)
+            entry = batch.land(self._leader, self._engine, self._group)
         finally:
             tables.close()
         (state,) = self._leader.states()
         return evolve(
-            counted(BatchEntry.of_plan(plan), seqs, tables.written, self._source.dead_letters),
+            entry,
             backlog=max(0, state.next - plan.end),
             seconds=round(time.monotonic() - started, 3),
         )
@@ -138,74 +127,3 @@ class SourceBatches:
         for table in possible_tables(self._source):
             if self._sink.reaches(table, batch):
                 self._sink.replace(table, batch, ())
-
-    def _write(
-        self, plan: Plan, last: BatchEntry | None, tables: BatchWriter
-    ) -> Sequence[TaskReport]:
-        subjects = tuple(plan.filter.split(",")) if plan.filter else ()
-        options = evolve(self._options, subjects=subjects)
-        job = LandJob(options, self._source.tables, tables.folder, plan.batch)
-        before = None if last is None else last.mark
-        position = position_of(plan)
-        ranges = ranges_of(self._leader, options, plan.start, position, before, plan.parts)
-        reports = job.run(self._engine, ranges, self._group)
-        self._check_earlier(plan, tables, job, reports)
-        put_landed(tables, job, reports)
-        return reports
-
-    def _check_earlier(
-        self, plan: Plan, tables: BatchWriter, job: LandJob, reports: Sequence[TaskReport]
-    ) -> None:
-        """Check the files of this attempt with those that an earlier one has added to tables.
-
-        Otherwise, an attempt with another schema would add a message to a second table, and neither
-        schema could finish the batch then.
-        """
-        earlier = [each for each in map(tables.found, job.tables) if each is not None]
-        if earlier:
-            files = files_by_table(reports)
-            for each in earlier:
-                files.pop(each.table, None)
-            new = [Written(table, tuple(paths)) for table, paths in files.items()]
-            found = sum(each.rows for each in reports)
-            self._check(plan, seqs_in([*earlier, *new], self._source.seq_column, found), found)
-
-    def _check(self, plan: Plan, seqs: Seqs, found: int) -> None:
-        inside = not seqs.count or (plan.start <= seqs.first and seqs.last < plan.end)
-        if seqs.count == seqs.distinct and seqs.count >= found and inside:
-            return
-        if plan.schema != _digest(self._options):
-            reason = "it was begun with another schema; finish it with that schema"
-        else:
-            reason = "another program writes to the tables"
-        raise JournalError(
-            f"batch {plan.batch} of source {self._source.name} ({plan.start} to {plan.end - 1}) has"
-            f" {seqs.count} rows of {seqs.distinct} sequences from {seqs.first} to {seqs.last} in"
-            f" its files, and the stream {found} messages: {reason}"
-        )
-
-
-def counted(
-    entry: BatchEntry, seqs: Seqs, written: Sequence[Written], dead_letters: str
-) -> BatchEntry:
-    """Return a copy of the entry with the numbers of rows and files that the batch wrote."""
-    tables = {
-        each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
-        for each in written
-    }
-    dead = tables.get(dead_letters)
-    return evolve(
-        entry,
-        messages=seqs.count,
-        dead_letters=dead.rows if dead else 0,
-        first_seq=seqs.first,
-        last_seq=seqs.last,
-        tables=tables,
-    )
-
-
-def _digest(options: SourceOptions) -> str:
-    """Return a digest of the options that decide into which table and columns a message goes."""
-    schema = None if options.json_schema is None else read_json(options.json_schema)
-    layout = [options.value_format, schema, options.uint64, options.include_headers]
-    return hashlib.sha256(json.dumps(layout, sort_keys=True).encode()).hexdigest()[:16]

@@ -171,10 +171,10 @@ class SourceRun:
         )
         self._batches, lander = batches, BatchLander(journal, batches)
         if options.accept_stream:
-            accept_stream(journal, lander, stream, self._leader.time_at)
+            accept_stream(journal, batches, stream, self._leader.time_at)
         if options.accept_subjects:
             lookups = self._leader.time_at, self._leader.seq_from
-            accept_subjects(source, journal, lander, origin, stream, *lookups)
+            accept_subjects(source, journal, batches, origin, stream, *lookups)
         check_subjects(source, journal)
         position = start.position(origin, stream)
         releases.prepare(position)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.lake.entry import BatchEntry
 from twinstream.lake.journal import Journal
 from twinstream.lake.origin import Origin
 from twinstream.spark.errors import CheckpointError, OptionError
-from twinstream.spark.pipeline.accept import landed_position
+from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["StartPoint", "first_origin"]
+__all__ = ["StartPoint", "first_origin", "landed_position"]
 
 
 class StartPoint:
@@ -73,3 +75,8 @@ def first_origin(source: SourceConfig, state: StreamState) -> Origin:
         case other:
             raise OptionError("start", f"cannot be {other!r}")
     return Origin(stream=state.name, created=state.created, seq=seq)
+
+
+def landed_position(origin: Origin, last: BatchEntry | None) -> Position:
+    """Return the position after the last landed batch, or where the source began."""
+    return Position(origin.seq, origin.created) if last is None else position_of(last)

@@ -19,18 +19,17 @@ from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
+from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.source_batches import counted
 from twinstream.spark.pipeline.state.landed_rows import (
     messages_of,
     missing_of,
     read_landed,
     tables_of,
 )
-from twinstream.spark.pipeline.state.positions import position_of
 from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink

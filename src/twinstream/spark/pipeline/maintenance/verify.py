@@ -14,11 +14,11 @@ from typing import Final
 from attrs import define, evolve, field
 
 from twinstream.lake.entry import BatchEntry, of_one_stream
+from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
 from twinstream.spark.pipeline.state.landed_rows import missing_of, read_landed, tables_of
-from twinstream.spark.pipeline.state.positions import position_of
 from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
