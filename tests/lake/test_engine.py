@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -98,3 +101,38 @@ def test_tasks_of_a_group_can_be_ended() -> None:
         assert not thread.is_alive()
         assert len(failed) == 1
         assert len(engine.run(pid_of, [1, 2], "other")) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_processes_of_tasks_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "driver.py"
+    program.write_text(
+        """
+from tests.lake.test_engine import pid_of, wait
+from twinstream.lake.local_engine import LocalEngine
+
+if __name__ == "__main__":
+    with LocalEngine() as engine:
+        print(*{each.end for each in engine.run(pid_of, range(40), "g")}, flush=True)
+        engine.run(wait, range(2), "g")
+"""
+    )
+    driver = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    processes = [int(each) for each in driver.stdout.readline().split()]
+    assert processes
+    os.kill(processes[0], signal.SIGINT)
+    driver.kill()
+    driver.communicate(timeout=60)
+    deadline = Deadline.after(60)
+    while any(is_running(each) for each in processes):
+        assert not deadline.expired()
+        time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"

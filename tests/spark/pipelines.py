@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pyarrow.dataset as ds
 from twinstream.spark.pipeline import PipelineConfig, read_config
 
 SINKS = ["parquet", "delta"]
+
+ENGINE = "TWINSTREAM_TEST_ENGINE"
+"""The variable with the engine of pipelines that name none."""
 
 SCHEMA = {
     "type": "object",
@@ -33,6 +37,7 @@ MAX_DELIVER = {
 def write_config(folder: Path, sink: str, server: str, *sources: str, **top: str) -> Path:
     """Write a pipeline's file; each source is the text of its table."""
     (folder / "order.json").write_text(json.dumps(SCHEMA))
+    top.setdefault("engine", os.environ.get(ENGINE, "spark"))
     lines = [f'path = "lake"\nsink = "{sink}"', *(f'{key} = "{top[key]}"' for key in top)]
     lines += [f'[nats]\nservers = "{server}"', "[restart]\nfirst = '100ms'\nmost = 3"]
     lines += [f"[[source]]\n{source}" for source in sources]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final, Self, TypeVar
@@ -40,7 +42,8 @@ class LocalEngine:
         if pool is None:
             # A forked process would have the locks of threads that it does not have.
             spawn = multiprocessing.get_context("spawn")
-            pool = self._pools[group] = ProcessPoolExecutor(self.slots, mp_context=spawn)
+            pool = ProcessPoolExecutor(self.slots, mp_context=spawn, initializer=_begin)
+            self._pools[group] = pool
         try:
             return list(pool.map(task, parts))
         except Exception:
@@ -63,3 +66,20 @@ class LocalEngine:
         """End all processes."""
         for group in list(self._pools):
             self.cancel(group)
+
+
+def _begin() -> None:
+    """Prepare a process of tasks.
+
+    A terminal sends Ctrl-C to all processes, and the driver decides what happens then. Without the
+    thread, the processes of a killed driver would wait for tasks for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_driver, name="twinstream-driver", daemon=True).start()
+
+
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(1)

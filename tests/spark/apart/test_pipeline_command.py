@@ -72,6 +72,35 @@ def test_ctrl_c_ends_a_run_between_two_batches(
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (40, 40)
 
 
+def test_the_local_engine_starts_neither_java_nor_spark(
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    fill: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(40)])
+    source = f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nmax_messages = 20\n'
+    source += "options = {minPartitions = 2}"
+    program = started(write_config(tmp_path, "parquet", server.url, source, engine="local"))
+    try:
+        assert program.stdout is not None
+        for line in program.stdout:
+            event = json.loads(line)
+            if event["event"] == "landed" and event["end"] == 41:
+                break
+        assert java_of(program.pid) is None
+        os.killpg(program.pid, signal.SIGINT)  # as a terminal does: to the processes of tasks, too
+        left, errors = program.communicate(timeout=200)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait(60)
+    assert (program.returncode, errors) == (0, "")
+    assert [json.loads(each)["event"] for each in left.splitlines()][-1:] == ["ended"]
+    assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (40, 40)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
     number: signal.Signals, server: NatsServer, make_stream: Callable[..., Stream], tmp_path: Path

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JNetworkError
 from js_sync import Stream
 from tests.hooked import hooked, once
 from tests.spark.pipelines import (
+    ENGINE,
     MAX_DELIVER,
     SINKS,
     config_of,
@@ -44,6 +45,13 @@ if TYPE_CHECKING:
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]
+
+
+@pytest.fixture(autouse=True, params=["spark", "local"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The engine of all pipelines; a session of Spark is not used by the local one."""
+    monkeypatch.setenv(ENGINE, request.param)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -403,7 +411,10 @@ def test_end_of_java_is_reported_as_such(
     fill: Fill,
     tmp_path: Path,
     asks: bool,
+    engine: str,
 ) -> None:
+    if engine == "local":
+        pytest.skip("has no Java")
     asked, heard = threading.Event(), list[Happening]()
     streams = [make_stream(), make_stream()]
     for each in streams:

@@ -137,7 +137,7 @@ class SourceRun:
         releases = Releases(self.source, state, self._leader, self._is_to_end)
         try:
             with state.lock.shared(self._is_to_end) as granted:
-                if not granted:
+                if not granted or self._is_to_end():
                     return
                 lander = self._started(state, releases)
             self._release(releases)
