@@ -27,12 +27,6 @@ def report(start: int, end: int, *files: tuple[str, int, int]) -> TaskReport:
     return TaskReport(start, end, tuple(found))
 
 
-def test_a_report_comes_back_from_its_text() -> None:
-    one = report(1, 11, ("orders", 1, 8), ("dead", 9, 10))
-    assert TaskReport.from_json(one.to_json()) == one
-    assert one.rows == 10
-
-
 def test_files_are_sorted_by_their_table() -> None:
     reports = [report(1, 5, ("b", 1, 2), ("a", 3, 4)), report(5, 9, ("b", 5, 8))]
     found = files_by_table(reports)

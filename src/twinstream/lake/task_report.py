@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from attrs import asdict, frozen
+from attrs import frozen
 
-from twinstream.core.wire.response import read_json, write_json
 from twinstream.lake.errors import JournalError
 
 __all__ = ["TaskFile", "TaskReport", "check_parts", "files_by_table"]
@@ -40,22 +38,6 @@ class TaskReport:
     def rows(self) -> int:
         """The number of rows in all files, which is the number of messages that the task read."""
         return sum(each.rows for each in self.files)
-
-    def to_json(self) -> str:
-        """Return the report as JSON text."""
-        members = asdict(self, value_serializer=lambda _, __, value: _plain(value))
-        return write_json(members).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> TaskReport:
-        """Return the report that a JSON text contains."""
-        value: Any = read_json(text)
-        files = [TaskFile(**{**each, "path": Path(each["path"])}) for each in value["files"]]
-        return cls(value["start"], value["end"], tuple(files))
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
 
 
 def check_parts(parts: Sequence[tuple[int, int]], reports: Iterable[TaskReport]) -> None:

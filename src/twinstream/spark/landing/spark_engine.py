@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from twinstream.errors import TwinstreamError
+from twinstream.errors.transient import is_transient
 from twinstream.lake.task_report import TaskReport
 from twinstream.spark.running import slots_of
 
@@ -34,14 +37,22 @@ class SparkEngine:
     def run(
         self, task: Callable[[_Part], TaskReport], parts: Sequence[_Part], group: str
     ) -> list[TaskReport]:
-        """Run one task for each part, in one job, and return the reports of the tasks."""
+        """Run one task for each part, in one job, and return the reports of the tasks.
+
+        Raises the error of a task. If the error is permanent, Spark does not repeat the task.
+        """
         if not parts:
             return []
 
         from pyspark.sql.functions import udf
 
-        def run(at: int) -> str:
-            return task(parts[at]).to_json()
+        def run(at: int) -> bytes:
+            try:
+                return pickle.dumps(task(parts[at]))
+            except TwinstreamError as error:
+                if is_transient(error):
+                    raise
+                return pickle.dumps(error)  # Spark would try again, and print pages of traces
 
         count = len(parts)
         if group:
@@ -50,9 +61,15 @@ class SparkEngine:
         # The function must be nondeterministic, because Spark may call a deterministic function
         # twice for a row. An Arrow function would need pandas, and would not be faster, because a
         # task has only one row.
-        call = udf(run, "STRING", useArrow=False).asNondeterministic()
-        found = numbers.select(call("id").alias("report")).collect()
-        return [TaskReport.from_json(row.report) for row in found]
+        call = udf(run, "BINARY", useArrow=False).asNondeterministic()
+        found = [
+            pickle.loads(row.outcome)
+            for row in numbers.select(call("id").alias("outcome")).collect()
+        ]
+        for outcome in found:
+            if isinstance(outcome, TwinstreamError):
+                raise outcome
+        return found
 
     def cancel(self, group: str) -> None:
         """End the job of a group, which then fails."""

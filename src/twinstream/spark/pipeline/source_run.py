@@ -102,6 +102,13 @@ class SourceRun:
         return self._is_stopping.is_set() or self._options.is_to_end()
 
     def _run(self) -> None:
+        try:
+            self._land_until_end()
+        finally:
+            # Does nothing after a usual end. Otherwise the run would wait for the source for ever.
+            self._end(RuntimeError("the thread of the source has ended; please report this"))
+
+    def _land_until_end(self) -> None:
         """Land the source until its end, and start again after failures."""
         while True:
             try:
