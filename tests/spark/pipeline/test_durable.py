@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -104,20 +105,19 @@ def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
     assert (outside / "kept").exists()
 
 
-@pytest.fixture
-def full() -> Iterator[None]:
-    """No file of this process may grow."""
+@contextmanager
+def full() -> Generator[None]:
+    """Within the block, no file of this process may grow, such as the log of this test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_nothing_is_left_of_a_file_that_could_not_be_written(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "S").mkdir()
-    request.getfixturevalue("full")
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), full():
         LocalStore(tmp_path).create("S/0.json", b"{}")
     assert not list((tmp_path / "S").iterdir())
