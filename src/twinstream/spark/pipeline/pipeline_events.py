@@ -14,7 +14,7 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started(Report):
-    """Reported when a query was started. It continues at sequence `position` of the stream."""
+    """Reported when a source was started. It continues at sequence `position` of the stream."""
 
     source: str
     position: int
@@ -76,9 +76,9 @@ class Released(Report):
 
 @frozen
 class Failed(Report):
-    """Reported when a query failed.
+    """Reported when a source failed.
 
-    The query restarts in `retry_in` seconds, or never if `retry_in` is `None`.
+    The source restarts in `retry_in` seconds, or never if `retry_in` is `None`.
     """
 
     source: str

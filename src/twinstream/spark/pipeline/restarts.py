@@ -1,8 +1,7 @@
-"""When the query of a source is started again after a failure."""
+"""When a source is started again after a failure."""
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from twinstream.core.deadline import Backoff, Failures
@@ -16,18 +15,12 @@ _MOST_ONCE: Final = 5
 
 
 class Restarts:
-    """The restarts of one query, of which the pauses grow until a batch is landed."""
+    """The restarts of one source, of which the pauses grow until a batch is landed."""
 
     def __init__(self, config: PipelineConfig, *, once: bool) -> None:
         limits = config.restarts
         self._most: Final = _MOST_ONCE if limits.most is None and once else limits.most
         self._failures: Final = Failures(Backoff(limits.first, limits.longest))
-        self._start_at = 0.0
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the query may be started now."""
-        return time.monotonic() >= self._start_at
 
     def landed(self) -> None:
         """Begin to count failures again, because a batch was landed."""
@@ -38,5 +31,4 @@ class Restarts:
         pause = self._failures.add()
         if is_lasting(error) or (self._most is not None and self._failures.count > self._most):
             return None
-        self._start_at = time.monotonic() + pause
         return pause

@@ -91,7 +91,7 @@ class SourceConfig:
 
 @frozen(kw_only=True)
 class Restarts:
-    """The settings for restarts of a failed query.
+    """The settings for restarts of a failed source.
 
     The pause before a restart is `first` seconds. It doubles with each restart, up to
     `longest`.

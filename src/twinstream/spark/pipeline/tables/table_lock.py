@@ -1,6 +1,6 @@
 """The lock on the tables of a pipeline: shared by its batches, exclusive for maintenance commands.
 
-A source holds the shared lock while its query starts, and while it lands or releases a batch. A
+A source holds the shared lock while it starts, and while it lands or releases a batch. A
 command such as `compact` first locks the gate file, so that no further batch begins. Then the
 command waits until the current batches have ended, and gets the exclusive lock. The pipeline
 continues when the command ends. When a process ends, even if it is killed, the operating system
