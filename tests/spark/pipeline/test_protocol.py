@@ -297,7 +297,9 @@ def test_accepted_subjects_take_the_place_of_an_unfinished_batch(
     land_all(config, FakeLeader(10))
     interrupted(config, leader, "dead_letters")
     (source,) = config.sources
-    wider = changed(config, options={**source.options, "subject": "s.a,s.b"})
+    wider = changed(
+        config, options={**source.options, "subject": "s.a,s.b", "maxMessagesPerTrigger": "99"}
+    )
     (widened,) = wider.sources
     journal = journal_in(wider)
     with pytest.raises(CheckpointError, match=r"the subjects > before, now it names s.a,s.b"):
@@ -312,7 +314,7 @@ def test_accepted_subjects_take_the_place_of_an_unfinished_batch(
     land_all(wider, leader)
     assert landed(wider) == (LAST, LAST)
     entries = journal_in(wider).entries()
-    assert [each.filter for each in entries.values()] == ["", "s.a,s.b", *["s.a,s.b"] * 2]
+    assert [each.filter for each in entries.values()] == ["", "s.a,s.b", "s.a,s.b"]
     assert (entries[1].start, entries[1].end, entries[1].messages) == (11, 11, 0)
 
 
