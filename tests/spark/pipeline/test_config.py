@@ -25,6 +25,7 @@ def read(tmp_path: Path, text: str, **options: str) -> PipelineConfig:
 def test_the_least_that_is_needed(tmp_path: Path) -> None:
     config = read(tmp_path, HEAD + SOURCE)
     assert (config.name, config.path, config.sink) == ("orders", tmp_path / "lake", "parquet")
+    assert config.engine == "spark"
     (source,) = config.sources
     assert (source.name, source.table, source.format) == ("ORDERS", "orders", "raw")
     assert (source.start, source.commit, source.bookmark) == ("earliest", "none", "orders-ORDERS")
@@ -163,6 +164,10 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
         ),
         ('sinc = "delta"\n' + HEAD + SOURCE, "sinc: is not known; did you mean 'sink'"),
         ('sink = "detla"\n' + HEAD + SOURCE, "got 'detla'; did you mean 'delta'"),
+        (
+            'engine = "locale"\n' + HEAD + SOURCE,
+            "engine: must be one of spark, local",
+        ),
         ('every = "1 minute"\n' + HEAD + SOURCE, "every: must be a duration such as 500ms"),
         (
             HEAD + SOURCE + 'comit = "none"',

@@ -25,7 +25,8 @@ from twinstream.spark.errors import (
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.run_errors import is_lasting, sentence
-from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.start_point import StartPoint, first_origin
 from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.source.driver_client import Leader
@@ -68,6 +69,13 @@ def test_a_stream_may_be_created_again_before_its_first_batch(tmp_path: Path) ->
         assert (start.origin(later).seq, start.origin(later).created) == (1, "tomorrow")
         journal.planned(Plan(batch=0, start=1, end=6, created="tomorrow"))
         assert start.origin(STATE).created == "tomorrow", "it is decided with the first batch"
+
+
+def test_a_pipeline_on_spark_needs_a_session(tmp_path: Path) -> None:
+    config = PipelineConfig(name="p", path=tmp_path, sources=(SOURCE,))
+    with pytest.raises(SparkSourceError, match='with engine = "spark" needs a session'):
+        run(None, config)
+    assert run(None, evolve(config, engine="local", sources=())) == {}
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

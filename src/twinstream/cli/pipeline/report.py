@@ -36,7 +36,13 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
 
     folders = Folders(config.path)
     logs = {
-        each.name: list(journal_of(folders, each).entries().values()) for each in config.sources
+        source.name: [
+            # A batch without sequences only records that the user accepted a stream or subjects.
+            each
+            for each in journal_of(folders, source).entries().values()
+            if each.end > each.start
+        ]
+        for source in config.sources
     }
     path = output or Path(f"{config.name}.html")
     path.parent.mkdir(parents=True, exist_ok=True)
