@@ -68,10 +68,12 @@ def test_a_source_begins_once(journal: Journal) -> None:
     first = Origin(stream="ORDERS", created="today", seq=5)
     assert journal.begin(first) == first
     assert journal.origin() == first
-    again = Origin(stream="ORDERS", created="tomorrow", seq=1)
+    other = Origin(stream="ORDERS", created="today", seq=7)
+    assert journal.begin(other) == first, "the first driver decides"
+    again = first.replaced_by(Origin(stream="ORDERS", created="tomorrow", seq=1))
     assert journal.begin(again) == again
     assert journal.origin() == again
-    assert again.id != first.id
+    assert (again.id, again.number) == (first.id, 1)
 
 
 def test_a_lost_entry_is_noticed(journal: Journal, tmp_path: Path) -> None:

@@ -57,23 +57,24 @@ class Journal:
 
         This is the origin of another driver if that one was faster.
         """
-        number = len(self._store.names(f"{self._source}/origin"))
-        return self._settle(f"origin/{number:03}.json", asdict(origin), Origin.from_json)
+        return self._settle(f"origin/{origin.number:03}.json", asdict(origin), Origin.from_json)
 
     def unfinished(self) -> Plan | None:
         """Return the plan of the batch that has no entry yet, or `None` if there is none.
 
         Raises `JournalError` if a later batch was planned, because then the entry is lost.
         """
-        number = self.newest() + 1
-        plan = self.plan(number)
-        if plan is not None and self.plan(number + 1) is not None:
-            raise JournalError(
-                f"the journal of source {self._source} has plans of batches {number} and"
-                f" {number + 1}, and no entry of batch {number}: it was restored to an earlier"
-                " state; restore the newer journal, or land into a new folder"
-            )
-        return plan
+        while True:
+            number = self.newest() + 1
+            plan = self.plan(number)
+            if plan is None or self.plan(number + 1) is None:
+                return plan
+            if self.newest() < number:  # otherwise another driver has just landed the batch
+                raise JournalError(
+                    f"the journal of source {self._source} has plans of batches {number} and"
+                    f" {number + 1}, and no entry of batch {number}: it was restored to an earlier"
+                    " state; restore the newer journal, or land into a new folder"
+                )
 
     def plan(self, batch: int) -> Plan | None:
         """Return the plan of a batch, or `None` if it is not planned."""

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from twinstream.lake.stored_members import checked_members
 
@@ -23,13 +23,19 @@ class Origin:
 
     `seq` is the first sequence of the first batch. `created` is the creation time of the stream,
     which differs from that of a later stream of the same name. `id` identifies the source in the
-    transactions of Delta tables.
+    transactions of Delta tables. It never changes: of two drivers with different IDs, both could
+    add a batch to a table. `number` counts the origins that this one replaces.
     """
 
     stream: str
     created: str
     seq: int
     id: str = field(factory=_new_id)
+    number: int = 0
+
+    def replaced_by(self, later: Origin) -> Origin:
+        """Return `later` as the origin that replaces this one, before the first batch."""
+        return evolve(later, id=self.id, number=self.number + 1)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Origin:

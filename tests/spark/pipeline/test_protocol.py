@@ -42,12 +42,15 @@ class Died(BaseException):
     """The end of a driver."""
 
 
-class MortalStore:
-    """A store whose driver dies at one of its calls, before or after the call."""
+def die() -> None:
+    raise Died
 
-    def __init__(self, store: Store, point: int) -> None:
-        self._store, self._left = store, point
-        self.calls = 0
+
+class MortalStore:
+    """A store at one of whose calls, before or after it, something happens: its driver dies."""
+
+    def __init__(self, store: Store, point: int, happens: Callable[[], None] = die) -> None:
+        self._store, self._left, self._happens = store, point, happens
 
     def create(self, key: str, data: bytes) -> None:
         self._step()
@@ -63,10 +66,13 @@ class MortalStore:
         return self._store.names(folder)
 
     def _step(self) -> None:
-        self.calls += 1
-        if not self._left:
-            raise Died
         self._left -= 1
+        if self._left == -1:
+            self._happens()
+
+    @property
+    def is_reached(self) -> bool:
+        return self._left < 0
 
 
 @pytest.fixture(params=SINKS)
@@ -147,6 +153,22 @@ def test_a_driver_that_is_overtaken_adds_nothing(
     other = once(lambda: land_all(config, leader))
     land_all(config, leader, engine=FakeEngine(other))
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
+
+
+def test_a_driver_that_is_overtaken_at_any_call_of_the_store(tmp_path: Path) -> None:
+    leader = FakeLeader(12)
+    for sink in SINKS:
+        calls, is_reached = 0, True
+        while is_reached:
+            folder = tmp_path / f"{sink}-{calls}"
+            folder.mkdir()
+            config = config_of(folder, sink, "nats://127.0.0.1:1", SOURCE)
+            store = MortalStore(store_of(config), calls, lambda c=config: land_all(c, leader))
+            land_all(config, leader, store=store)
+            is_reached = store.is_reached
+            assert (landed(config), bounds(config)) == ((12, 12), [(1, 11), (11, 13)]), calls
+            calls += 1
+        assert calls > 20
 
 
 def test_a_driver_that_is_overtaken_before_its_plan_is_stored(

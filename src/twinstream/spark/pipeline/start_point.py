@@ -34,9 +34,12 @@ class StartPoint:
         """
         stored = self._journal.origin()
         is_new = self._journal.newest() < 0 and self._journal.unfinished() is None
-        if stored is None or (is_new and stored.created != stream.created):
-            # A stream may have been re-created before its first batch was planned.
+        if stored is None:
             stored = self._journal.begin(first_origin(self._source, stream))
+        elif is_new and stored.created != stream.created:
+            # The stream was re-created before its first batch was planned.
+            later = stored.replaced_by(first_origin(self._source, stream))
+            stored = self._journal.begin(later)
         if stored.stream != self._source.stream:
             raise CheckpointError(
                 f"source {self._source.name} landed stream {stored.stream} before, now it names"

@@ -38,6 +38,9 @@ __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 # Name of the folder with the files of batches, in the table's folder.
 _DATA: Final = "data"
 
+# Attempts to commit. Each fails only if another program has committed in the same moment.
+_TRIES: Final = 100
+
 # Columns whose bounds are written to the Delta log. Readers use them to skip files.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 _TIMES: Final = ("timestamp", "_timestamp")
@@ -84,20 +87,28 @@ class DeltaBatch:
         folder = self._root / table
         home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
         moved: tuple[Path, ...] | None = None
-        while True:
+        for left in reversed(range(_TRIES)):
             delta = open_table(folder)
-            is_earlier = delta is not None and self._is_in(delta)
-            if delta is not None and is_earlier:
-                break
+            if delta is not None and self._is_in(delta):
+                return self._wrote(Written(table, self._files(delta, folder), is_earlier=True))
             before = -1 if delta is None else delta.version()
             make_folders(folder)
-            delta = _fitting(delta, folder, columns)
-            if moved is None:
-                moved = self._staging.put(files, home)
-            if self._committed(delta, folder, moved):
-                _sync_log(folder, before + 1, delta.version())
-                break
-        written = Written(table, self._files(delta, folder), is_earlier)
+            try:
+                delta = _fitting(delta, folder, columns)
+                if self._is_in(delta):
+                    continue  # another driver has added the batch since
+                if moved is None:
+                    moved = self._staging.put(files, home)
+                self._commit(delta, folder, moved)
+            except CommitFailedError:
+                if not left:
+                    raise
+                continue  # another program has committed since
+            _sync_log(folder, before + 1, delta.version())
+            return self._wrote(Written(table, self._files(delta, folder)))
+        raise RuntimeError(f"table {table} changes without an end")
+
+    def _wrote(self, written: Written) -> Written:
         self._written.append(written)
         return written
 
@@ -118,29 +129,23 @@ class DeltaBatch:
         last = delta.transaction_version(self._writer.id)
         return last is not None and last >= self._number
 
-    def _committed(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> bool:
+    def _commit(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> None:
         """Commit the files on exactly the version of the table that `delta` is.
 
-        Returns false if another program has committed since, or if that version has the batch. A
-        commit on a later version could add the batch twice.
+        A commit on a later version, which may have the batch, would add the batch twice. Raises
+        `CommitFailedError` if another program has committed since.
         """
-        if self._is_in(delta):
-            return False
-        try:
-            delta.create_write_transaction(
-                [_added(file, folder) for file in files],
-                "append",
-                delta.schema(),
-                commit_properties=CommitProperties(
-                    custom_metadata={"source": self._writer.name, "batch": str(self._number)},
-                    max_commit_retries=0,
-                    app_transactions=[Transaction(self._writer.id, self._number)],
-                ),
-            )
-        except CommitFailedError:
-            return False
+        delta.create_write_transaction(
+            [_added(file, folder) for file in files],
+            "append",
+            delta.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata={"source": self._writer.name, "batch": str(self._number)},
+                max_commit_retries=0,
+                app_transactions=[Transaction(self._writer.id, self._number)],
+            ),
+        )
         delta.update_incremental()
-        return True
 
     def _files(self, delta: DeltaTable, folder: Path) -> tuple[Path, ...]:
         paths = pa.table(delta.get_add_actions(flatten=True)).column("path").to_pylist()
