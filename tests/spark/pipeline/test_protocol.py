@@ -5,6 +5,9 @@ Neither Spark nor a server has a part in it: see `tests.spark.drivers`.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooked import hooked, once
+from tests.soak import rounds, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -22,7 +26,7 @@ from tests.spark.drivers import (
     land_all,
     landed,
 )
-from tests.spark.pipelines import SINKS, config_of
+from tests.spark.pipelines import SINKS, config_of, write_config
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.plan import Plan
@@ -34,6 +38,7 @@ from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.settings.toml_config import read_config
 
+ROOT = Path(__file__).parents[3]
 LAST = 25
 BATCHES = [(1, 11), (11, 21), (21, 26)]
 
@@ -219,19 +224,47 @@ def test_many_drivers_at_once(config: PipelineConfig, leader: FakeLeader) -> Non
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
 
 
+@pytest.mark.parametrize("sink", SINKS)
+def test_soak_drivers_in_processes_at_once(sink: str, tmp_path: Path) -> None:
+    program = [sys.executable, str(ROOT / "tests" / "spark" / "land_alone.py")]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    for number in range(rounds(1, 20)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = write_config(folder, sink, "nats://127.0.0.1:1", SOURCE)
+        drivers = [
+            subprocess.Popen(
+                [*program, str(file), "55"], stdout=subprocess.PIPE, text=True, env=environment
+            )
+            for _ in range(3)
+        ]
+        for each in drivers:
+            assert each.stdout is not None
+            assert each.stdout.readline() == "ready\n"
+        (folder / "go").touch()
+        for each in drivers:
+            each.communicate(timeout=120)
+        config = read_config(file)
+        found = landed(config)
+        state(f"{sink}, round {number}: rows, distinct: {found}")
+        assert (found, len(bounds(config))) == ((55, 55), 6)
+        assert [each.returncode for each in drivers] == [0, 0, 0]
+
+
 def test_rows_that_the_journal_does_not_know_are_refused(
     config: PipelineConfig, leader: FakeLeader
 ) -> None:
     land_all(config, leader)
-    state = Folders(config.path).state / "orders"
-    for folder in ("plan", "landed"):
-        (state / folder).rename(state / f"{folder}.lost")
+    folder = Folders(config.path).state / "orders"
+    for name in ("plan", "landed"):
+        (folder / name).rename(folder / f"{name}.lost")
     with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):
         land_all(config, leader)
-    (state / "plan.lost").rename(state / "plan")
+    (folder / "plan.lost").rename(folder / "plan")
     with pytest.raises(JournalError, match="plans of batches 0 and 1, and no entry of batch 0"):
         land_all(config, leader)
-    (state / "landed.lost").rename(state / "landed")
+    (folder / "landed.lost").rename(folder / "landed")
     land_all(config, leader)
     assert landed(config) == (LAST, LAST)
 
@@ -239,9 +272,9 @@ def test_rows_that_the_journal_does_not_know_are_refused(
 def test_a_restored_journal_does_not_land_again(config: PipelineConfig, leader: FakeLeader) -> None:
     """A backup that was made while batch 1 was being landed."""
     land_all(config, leader)
-    state = Folders(config.path).state / "orders"
+    folder = Folders(config.path).state / "orders"
     for name in ("landed/000000001", "landed/000000002", "plan/000000002"):
-        (state / f"{name}.json").unlink()
+        (folder / f"{name}.json").unlink()
     list_before = landed(config)
     with pytest.raises(JournalError, match="table orders has rows of batch 2 or later"):
         land_all(config, leader)
@@ -305,9 +338,9 @@ def test_an_accepted_stream_takes_the_place_of_an_unfinished_batch(
 
 def test_only_what_may_be_a_copy_is_accepted(config: PipelineConfig, leader: FakeLeader) -> None:
     land_all(config, leader)
-    for state in (FakeLeader(20, "tomorrow"), FakeLeader(20)):
+    for other in (FakeLeader(20, "tomorrow"), FakeLeader(20)):
         with pytest.raises(DataLossError, match="cannot be accepted as a copy"):
-            accepts(config, state)
+            accepts(config, other)
     same = FakeLeader(LAST, "tomorrow")
     accepts(config, same)  # it has the message of the mark
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
