@@ -1,7 +1,7 @@
 """A driver in a process of its own, without a server and without Spark.
 
-`python land_alone.py FILE LAST` says `ready`, waits until a file `go` stands beside FILE, and then
-lands a stream of LAST messages.
+`python land_alone.py FILE LAST` says `ready`, waits until there is a file `go` beside FILE, and
+then lands a stream of LAST messages.
 """
 
 from __future__ import annotations

@@ -95,10 +95,13 @@ def test_lands_several_streams_and_continues(
     )
     heard = runs(config)
     batches = [each.entry for each in heard if isinstance(each, Landed) and each.source == "orders"]
-    assert [(each.batch, each.start, each.end) for each in batches] == [
-        (0, 1, 21), (1, 21, 41), (2, 41, 51),
-    ]  # fmt: skip
-    assert [(each.messages, each.dead_letters) for each in batches] == [(20, 0), (19, 1), (10, 0)]
+    # With gaps in the stream, a batch may be up to a tenth below the limit.
+    assert [each.batch for each in batches] == [0, 1, 2]
+    assert [each.start for each in batches] == [1, *(each.end for each in batches[:-1])]
+    assert batches[-1].end == 51
+    assert all(18 <= each.end - each.start <= 21 for each in batches[:-1])
+    assert [each.dead_letters for each in batches] == [0, 1, 0]
+    assert sum(each.messages for each in batches) == 49
     lake = tmp_path / "lake"
     assert counted(lake / "orders", sink) == (48, 48)
     (letter,) = rows_of(lake / "dead_letters" / "source=orders", sink)
