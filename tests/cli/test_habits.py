@@ -181,6 +181,8 @@ def test_advice_for_options_names_options_that_exist(path: str) -> None:
         ("kv get b k --js-domain x", "Here it is: --domain."),
         ("--context x stream ls", "Here it is: --server and --creds"),
         ("stream --context x ls", "Here it is: --server and --creds"),
+        ("sub --inbox", "Nothing does the same here."),
+        ("stream find --server-name x", "Nothing does the same here."),
         ("stream ls -j", "Here it is: --json."),
         ("stream purge S --subjcet a", "Did you mean --subject?"),
         ("stream ls --subj a", "Did you mean --subject?"),

@@ -51,7 +51,7 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "kv names": "kv ls --names",
     "object names": "object ls --names",
     "stream gaps": "stream info STREAM --json, its state.deleted",
-    "stream get": "get STREAM --seq SEQ",
+    "stream get": "get STREAM --seq SEQ, or --last SUBJECT",
     "stream names": "stream ls --names",
     "stream restore": "restore FOLDER",
     "stream state": "stream info STREAM",

@@ -13,6 +13,9 @@ from twinstream.cli.help.foreign_names import similar
 
 __all__ = ["IN_NATS", "NO_ARGUMENT", "options_advised"]
 
+# For an option without a counterpart here, so that no option of a similar name is suggested.
+_NOTHING: Final = ""
+
 _FILE: Final = "`twinstream apply FILE`, with the setting in the file"
 _VIEW: Final = "--json, which a pipe can translate"
 
@@ -71,6 +74,10 @@ _SCHEDULED: Final = {
         "ttl": "--ttl",
     }.items()
 }
+_REPORTED: Final = {
+    "--raw": "a pipe, where numbers are plain",
+    "-r": "a pipe, where numbers are plain",
+}
 _LED: Final = {"--preferred": "--prefer"}
 _CONSUMED: Final = {
     "--deliver-group": "`twinstream sub SUBJECT --queue GROUP`",
@@ -103,9 +110,9 @@ IN_NATS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "consumer edit": _CONSUMER | _EDITED,
         "consumer next": {"--translate": _VIEW},
         "consumer report": {
+            **_REPORTED,
             "--leaders": "`twinstream consumer info`",
-            "--raw": "a pipe, where numbers are plain",
-            "-r": "a pipe, where numbers are plain",
+            "-l": "`twinstream consumer info`",
         },
         "consumer reset": {"--sequence": "--seq"},
         "consumer step-down": _LED,
@@ -120,49 +127,65 @@ IN_NATS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "--translate": _VIEW,
             "-S": "--last SUBJECT",
         },
+        "kv add": {"--no-mirror": "`twinstream kv edit --no-mirror`"},
         "kv ls": {"--values": "--display-value"},
         "kv watch": {"--deletes": "the default; --no-deletes omits them"},
         "pub": {
             **_SCHEDULED,
+            "--atomic": _NOTHING,
             "--force-stdin": "the default without DATA: standard input is read",
             "--jetstream": "the default: the stream acknowledges each message",
+            "--quiet": "a redirection to /dev/null",
+            "--reply": _NOTHING,
             "--send-on": "--lines or --nul",
             "--sleep": "--rate N",
             "--templates": "the default in arguments, where {n} is the number of the message;"
             " in files and standard input --template",
             "-J": "the default: the stream acknowledges each message",
+            "-q": "a redirection to /dev/null",
         },
-        "reply": {"-q": "--queue"},
+        "reply": {"--command": _NOTHING, "--sleep": _NOTHING, "-q": "--queue"},
         "req": {
+            "--count": _NOTHING,
+            "--force-stdin": 'the argument DATA, such as "$(cat)"',
+            "--templates": _NOTHING,
             "--translate": _VIEW,
             "--wait": "--timeout",
+            "--wait-for-empty": _NOTHING,
             "-w": "--timeout",
         },
         "stream add": _STREAM | _ADDED,
         "stream copy": _STREAM,
         "stream edit": _STREAM | _EDITED,
-        "stream find": {"--subject": "`twinstream stream ls --subject FILTER`"},
+        "stream find": {
+            **dict.fromkeys(("--cluster", "--expression", "--leader", "--server-name"), _NOTHING),
+            "--subject": "`twinstream stream ls --subject FILTER`",
+        },
         "stream info": {"--state": "--json, its member state"},
         "stream purge": {"--seq": "--before SEQ", "--sequence": "--before SEQ"},
         "stream report": {
+            **_REPORTED,
+            "--cluster": _NOTHING,
             "--consumers": "--sort consumers",
             "--leaders": "`twinstream stream info`",
             "--messages": "--sort messages",
             "--name": "--sort name",
-            "--raw": "a pipe, where numbers are plain",
             "--subject": "`twinstream stream ls --subject FILTER`",
+            "-l": "`twinstream stream info`",
             "-m": "--sort messages",
             "-n": "--sort name",
             "-o": "--sort consumers",
-            "-r": "a pipe, where numbers are plain",
         },
         "stream step-down": _LED,
+        "stream subjects": {"--names": "a pipe, where the names are the first column"},
         "sub": {
+            **dict.fromkeys(("--graph", "--ignore-subject", "--inbox", "-I", "-i"), _NOTHING),
             "--ack": "`twinstream consume STREAM CONSUMER --ack`",
             "--all": "`twinstream consume STREAM --from all`",
             "--delta-time": "--timestamp",
             "--direct": "`twinstream get STREAM`",
             "--durable": "`twinstream consume STREAM CONSUMER --create`",
+            "--headers-only": "--json, its member headers",
             "--last": "`twinstream consume STREAM --from last`",
             "--last-per-subject": "`twinstream get STREAM --each`",
             "--new": "`twinstream consume STREAM --from new`",
@@ -177,7 +200,10 @@ IN_NATS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
     }
 )
-"""By command, options of the `nats` command that do not exist here, and what does the same."""
+"""By command, options of the `nats` command that do not exist here, and what does the same.
+
+The text is empty if nothing does.
+"""
 
 NO_ARGUMENT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -210,9 +236,9 @@ def options_advised(path: str, command: click.Command) -> Generator[None]:
 
 def _advice(path: str, name: str, known: Iterable[str]) -> str:
     """Return what to try instead of an unknown option; empty if nothing is similar."""
-    here = IN_NATS.get(path, {}).get(name) or _OF_ALL.get(name)
+    here = IN_NATS.get(path, {}).get(name, _OF_ALL.get(name))
     if here is not None:
-        return f"Here it is: {here}."
+        return f"Here it is: {here}." if here else "Nothing does the same here."
     if not name.startswith("--"):
         return ""
     names = (each.removeprefix("--") for each in known if each.startswith("--"))
