@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -288,6 +289,21 @@ def test_template_words_of_nats_are_refused_or_named(
     last = stored(server, stream)[-1]
     shown = f"{last.subject} {last.data.decode()} {list(last.headers.pairs)}"
     assert word in shown
+
+
+def test_messages_before_a_refused_word_are_stored_and_reported(
+    run: Run, server: NatsServer, stream: str
+) -> None:
+    given = ("--lines", "--template")
+    shown = run("pub", f"{stream}.a", *given, "--json", input="one\n{n}\n{{ID}}\nfour\n")
+    assert [line["seq"] for line in json_lines(shown)] == [1, 2]
+    assert json.loads(shown.stderr)["error"].endswith("; it and later messages were not sent")
+    assert [each.data for each in stored(server, stream)] == [b"one", b"2"]
+    lost = run("pub", "no.stream", *given, input="one\n{{ID}}\n")
+    assert "no stream has this subject" in lost.stderr
+    none = run("pub", f"{stream}.a", "--template", input="{{ID}}")
+    assert none.stderr.startswith("error: message 1: {{ID}} is a word")
+    assert "no input" not in none.output
 
 
 def test_other_words_in_braces_are_payload(run: Run, server: NatsServer, stream: str) -> None:

@@ -167,9 +167,12 @@ def pub(
                 display.advance(task)
                 if as_json:
                     _print_outcome(outcome)
+    if not tally.sent:
+        words.raise_refusal()  # instead of the note that there was no input
     if not as_json:
         tally.show(results())
     _raise_unless_all_stored(tally, interrupted=asked.is_set())
+    words.raise_refusal()
 
 
 def _check_ids(msg_id: str | None, last_msg_id: str | None) -> None:

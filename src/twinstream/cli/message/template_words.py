@@ -30,6 +30,7 @@ class TemplateWords:
         self._here: Final = here
         self._refused: Final = refused
         self._warned = False
+        self._refusal: ValueError | None = None
 
     def look(self, where: str, *parts: str | bytes | None) -> None:
         """Look into parts of a message.
@@ -46,13 +47,22 @@ class TemplateWords:
                 return
 
     def looked(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the payload of each message after a look into it. A refused word is a failure."""
+        """Yield the payload of each message after a look into it.
+
+        The iteration ends at a refused word. `raise_refusal` raises its failure then.
+        """
         for number, payload in enumerate(payloads, start=1):
             try:
                 self.look(f"message {number:,}", payload)
             except ValueError as error:
-                raise Failure(f"{error}; only the messages before it were published") from error
+                self._refusal = error
+                return
             yield payload
+
+    def raise_refusal(self) -> None:
+        """Raise a failure if `looked` has ended at a refused word."""
+        if self._refusal is not None:
+            raise Failure(f"{self._refusal}; it and later messages were not sent")
 
     def _report(self, where: str, word: str) -> None:
         about = f"{where}: {word} is a word of the `nats` command"
