@@ -45,8 +45,8 @@ number is accepted, too. Sizes are written like `512`, `64KB`, `10MiB` or `1GB`,
 1,024.
 
 Commands have the aliases of the `nats` command: `list` for `ls`, `delete` for `rm` or `del`, `new`
-for `add`, `-f` for `--yes`. For a command that has another name here, and for a mistyped one, the
-error says which one to use.
+for `add`, `-f` for `--yes`. For a command or an option that has another name here, and for a
+mistyped one, the error says which one to use.
 
 Before the command, `-v` prints events of connections, `-vv` also each request, and `--debug` the
 Python traceback of an error.

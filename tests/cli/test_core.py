@@ -147,3 +147,11 @@ def test_a_request_for_several_replies_without_one_fails(run: Run, server: NatsS
     assert '"kind":"RequestTimeout"' in late.stderr
     wrong = run("req", "ask.silent", "x", "--reply-timeout", "1s")
     assert (wrong.exit_code, "--reply-timeout needs --replies" in wrong.stderr) == (2, True)
+
+
+def test_template_words_of_nats_are_named_before_any_request(run: Run) -> None:
+    closed = run("reply", "ask.words", "{{Request}}", "--server", "nats://127.0.0.1:1")
+    assert closed.stderr.startswith(
+        "DATA: {{Request}} is a word of the `nats` command, and is sent as it stands;"
+        " --echo answers with the payload of the request\n"
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 import pytest
 
 from tests.cli.output import Run, json_lines
+from tests.cli.terminal import on_terminal, steady
 from tests.fake.answers import CONSUMER
 from tests.odd_messages import publish_raw
 from twinstream.testing import FakePeer, FakeServer, NatsServer
@@ -144,3 +146,17 @@ def test_messages_that_no_client_would_send_are_shown(
         shown = run(*command, *form)
         assert shown.exit_code == 0, shown.output
         assert "last" in shown.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals exist on POSIX only")
+def test_a_range_that_ends_early_says_where_to_continue(server: NatsServer, filled: str) -> None:
+    def last_line(*arguments: str) -> str:
+        shown = on_terminal(["get", filled, *arguments], 120, TWINSTREAM_URL=server.url)
+        return steady(shown.out).splitlines()[-1]
+
+    assert last_line("--count", "3") == "3 messages; for the next ones --from 4"
+    only = ("--from", "4", "--subject", f"{filled}.s2")
+    assert last_line(*only, "--count", "1") == "1 message; for the next ones --from 8"
+    assert last_line(*only) == "1 message"
+    assert last_line("--each", "--count", "2") == "2 messages"
+    assert last_line("--seq", "3", "--count", "1") == "1 message"

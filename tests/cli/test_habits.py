@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-from tests.cli.output import Run
+from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
 from twinstream.cli.help.examples import EXAMPLES
 from twinstream.cli.help.foreign_names import advice
+from twinstream.cli.help.foreign_options import IN_NATS
 from twinstream.cli.help.page import CONNECTION, HelpfulCommand
-from twinstream.models import ConsumerConfig, KeyValueConfig, StreamConfig
+from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
 
 NOWHERE = "nats://127.0.0.1:1"
@@ -27,7 +29,9 @@ NOWHERE = "nats://127.0.0.1:1"
 def commands(
     group: click.Group = twinstream, parent: click.Context | None = None, *path: str
 ) -> Iterator[tuple[str, click.Context]]:
-    context = click.Context(group, parent=parent, info_name=path[-1] if path else "twinstream")
+    name = path[-1] if path else "twinstream"
+    # With the settings of the group: click keeps the help option of the first context.
+    context = click.Context(group, parent=parent, info_name=name, **group.context_settings)
     for name in group.list_commands(context):
         found = group.get_command(context, name)
         assert found is not None
@@ -138,6 +142,103 @@ def test_advice_names_commands_that_exist() -> None:
         words = here.partition(",")[0].split()
         assert any(" ".join(words[:count]) in COMMANDS for count in (1, 2)), here
     assert advice("", "streem", ["stream"]) == "Did you mean 'stream'?"
+
+
+def names_in(text: str) -> set[str]:
+    """Return the options that a text names."""
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
+
+
+def options_of(path: str) -> set[str]:
+    params = COMMANDS[path].command.params
+    return {name for each in params for name in (*each.opts, *each.secondary_opts)}
+
+
+@pytest.mark.parametrize("path", IN_NATS)
+def test_advice_for_options_names_options_that_exist(path: str) -> None:
+    for name, here in IN_NATS[path].items():
+        assert name not in options_of(path)
+        own, _, other = here.partition("`twinstream ")
+        assert names_in(own) <= options_of(path), here
+        if other:
+            words = re.findall(r"[a-z-]+", other.partition("`")[0])
+            meant = next(" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in COMMANDS)
+            assert names_in(other) <= options_of(meant), here
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("stream purge S --seq 3", "Here it is: --before SEQ."),
+        ("stream purge S --sequence=3", "Here it is: --before SEQ."),
+        ("get S --last-for a", "Here it is: --last SUBJECT."),
+        ("get S -S a", "Here it is: --last SUBJECT."),
+        ("get S --start-seq 5", "Here it is: --from SEQ."),
+        ("pub a --templates", "Here it is: the default in arguments, where {n} is"),
+        ("pub a --force-stdin", "Here it is: the default without DATA"),
+        ("sub a --durable x", "Here it is: `twinstream consume STREAM CONSUMER --create`."),
+        ("consumer add S c --max-outstanding 5", "Here it is: --max-pending."),
+        ("kv get b k --js-domain x", "Here it is: --domain."),
+        ("--context x stream ls", "Here it is: --server and --creds"),
+        ("stream --context x ls", "Here it is: --server and --creds"),
+        ("sub --inbox", "Nothing does the same here."),
+        ("stream find --server-name x", "Nothing does the same here."),
+        ("stream ls -j", "Here it is: --json."),
+        ("stream purge S --subjcet a", "Did you mean --subject?"),
+        ("stream ls --subj a", "Did you mean --subject?"),
+        ("get S 10", "A sequence is given by --seq, a number of messages by --count"),
+        ("stream names", "Here it is: twinstream stream ls --names."),
+        ("get S --seq 7 --count 2", "give --from SEQ for the first of them"),
+        ("get S --last a --subject a", "give --from SEQ for the first of them"),
+        ("object put b --name x", "For standard input, give - with a --name."),
+    ],
+)
+def test_error_for_an_option_of_nats_says_what_to_try(words: str, said: str) -> None:
+    result = CliRunner().invoke(twinstream, words.split())
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("words", ["stream rmm S 1 --names", "get S --seven", "get S -Q"])
+def test_options_that_are_spelled_differently_are_not_offered(words: str) -> None:
+    result = CliRunner().invoke(twinstream, words.split())
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"Error: No such option '{words.split()[-1]}'.\n")
+
+
+def test_lists_of_names_only(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+    for name in ("b", "a"):
+        jet.create_consumer(stream, ConsumerConfig(durable_name=name))
+    jet.create_key_value(KeyValueConfig(bucket=stream))
+    store = jet.create_object_store(ObjectStoreConfig(bucket=stream))
+    store.put("file", b"x")
+    for words in (
+        "stream ls -n",
+        f"stream ls -n --subject {stream}.a",
+        "stream ls -a --names",
+    ):
+        lines = run(*words.split()).stdout.splitlines()
+        assert stream in lines
+        assert lines == sorted(lines)
+        assert (f"KV_{stream}" in lines) is ("--subject" not in words)
+    assert {"stream_name": stream} in json_lines(run("stream", "ls", "-n", "--json"))
+    assert stream in run("stream", "find", "--empty", "--names").stdout.splitlines()
+    assert run("consumer", "ls", stream, "-n").stdout == "a\nb\n"
+    as_json = json_lines(run("consumer", "ls", stream, "--names", "--json"))
+    assert as_json == [{"stream_name": stream, "name": name} for name in ("a", "b")]
+    assert stream in run("kv", "ls", "-n").stdout.splitlines()
+    assert stream in run("object", "ls", "-n").stdout.splitlines()
+    assert run("object", "ls", stream, "-n").stdout == "file\n"
+
+
+def test_commands_that_do_not_ask_accept_the_answer(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    jet.create_consumer(stream, ConsumerConfig(durable_name="c"))
+    for words in (("pause", stream, "c", "1h"), ("resume", stream, "c")):
+        assert run("consumer", *words, "-f").exit_code == 0
+        assert run("consumer", *words, "--force", "--json").exit_code == 0
+        assert "--force" not in run("consumer", words[0], "--help").stdout
 
 
 def completed(server: NatsServer, line: str) -> set[str]:

@@ -12,7 +12,9 @@ import tty
 import pytest
 
 import js_sync
+from tests.cli import terminal
 from tests.cli.output import Run, json_lines
+from tests.cli.terminal import steady
 from tests.inside import session_of
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
@@ -116,6 +118,29 @@ def test_a_value_is_written_whole_except_to_a_terminal(
     assert b"\x1b" not in shown
     assert shown.endswith(b"\n")
     assert on_terminal(server, "kv", "get", bucket, "a", "--raw") == value
+
+
+def test_the_revision_of_a_value_is_shown_on_a_terminal(
+    run: Run, bucket: str, server: NatsServer
+) -> None:
+    for value in ("1", "2"):
+        assert run("kv", "put", bucket, "a", value).exit_code == 0
+    for options, number, value in (((), 2, "2"), (("--revision", "1"), 1, "1")):
+        arguments = ["kv", "get", bucket, "a", *options]
+        shown = steady(terminal.on_terminal(arguments, 120, TWINSTREAM_URL=server.url).out)
+        assert shown == f"{bucket}/a at revision {number}, LOCAL-TIME\n{value}\n"
+        raw = terminal.on_terminal([*arguments, "--raw"], 120, TWINSTREAM_URL=server.url)
+        assert raw.out == value
+        assert run(*arguments).output == value
+
+
+def test_details_of_keys_have_the_options_of_nats(run: Run, bucket: str) -> None:
+    assert run("kv", "put", bucket, "a", "1").exit_code == 0
+    long = run("kv", "ls", bucket, "-l").stdout
+    assert long.startswith("a\t1\tput\t")
+    for option in ("-v", "--verbose", "--verbose-keys"):
+        assert run("kv", "ls", bucket, option).stdout == long
+    assert run("kv", "ls", bucket, "-v", "--display-value").stdout == f"{long[:-1]}\t1\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("a", "--bucket")], ids=str)

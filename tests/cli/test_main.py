@@ -182,9 +182,9 @@ def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
         ("streams", "Did you mean 'stream'?"),
         ("publish", "Did you mean 'pub'?"),
         ("stream inof", "Did you mean 'info'?"),
-        ("stream view", "`nats stream view` is here: twinstream get STREAM."),
-        ("con state", "`nats consumer state` is here: twinstream consumer info STREAM CONSUMER."),
-        ("server check", "`nats server check` is here: twinstream health."),
+        ("stream view", "Here it is: twinstream get STREAM --count N"),
+        ("con state", "Here it is: twinstream consumer info STREAM CONSUMER."),
+        ("server check", "Here it is: twinstream health."),
         ("quux", "There are: account, apply, backup, "),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -248,3 +249,73 @@ def test_an_id_that_the_server_would_change_is_a_usage_error(
     assert result.exit_code == 2
     assert option in result.stderr
     assert "blank" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["Count", "Cnt", " .Count ", "TimeStamp", "Time", "Unix", "UnixNano", "ID", "Random 1 10"],
+)
+@pytest.mark.parametrize("place", ["SUBJECT", "DATA", "--header", "--msg-id", "message 2"])
+def test_template_words_of_nats_are_refused_or_named(
+    run: Run, server: NatsServer, stream: str, word: str, place: str
+) -> None:
+    word = f"{{{{{word}}}}}"
+    subject = f"{stream}.{word}" if place == "SUBJECT" else f"{stream}.a"
+    options = {
+        "DATA": [word],
+        "--header": ["x", "-H", f"N: {word}"],
+        "--msg-id": ["x", "--msg-id", word],
+        "message 2": ["--lines"],
+    }
+    given = options.get(place, ["x"])
+
+    refused = run("pub", subject, *given, "--template", input=f"x\n{word}\n")
+    assert refused.exit_code == (1 if place == "message 2" else 2)
+    assert f"{place}: {word} is a word of the `nats` command and means nothing" in refused.stderr
+    assert "{n} is the number of the message" in refused.stderr
+    assert word not in "".join(f"{each.subject}{each.data!r}" for each in stored(server, stream))
+
+    sent = run("pub", subject, *given, "--json", input=f"x\n{word}\n{word}\n")
+    assert sent.stderr.startswith(
+        f"{place}: {word} is a word of the `nats` command, and is sent as it stands;"
+        " {n} is the number of the message\n"
+    )
+    assert sent.stderr.count("`nats`") == 1
+    if place == "SUBJECT" and " " in word:  # no subject has blanks
+        assert sent.exit_code == 1
+        return
+    assert sent.exit_code == 0
+    assert [line["stream"] for line in json_lines(sent)]
+    last = stored(server, stream)[-1]
+    shown = f"{last.subject} {last.data.decode()} {list(last.headers.pairs)}"
+    assert word in shown
+
+
+def test_messages_before_a_refused_word_are_stored_and_reported(
+    run: Run, server: NatsServer, stream: str
+) -> None:
+    given = ("--lines", "--template")
+    shown = run("pub", f"{stream}.a", *given, "--json", input="one\n{n}\n{{ID}}\nfour\n")
+    assert [line["seq"] for line in json_lines(shown)] == [1, 2]
+    assert json.loads(shown.stderr)["error"].endswith("; it and later messages were not sent")
+    assert [each.data for each in stored(server, stream)] == [b"one", b"2"]
+    lost = run("pub", "no.stream", *given, input="one\n{{ID}}\n")
+    assert "no stream has this subject" in lost.stderr
+    none = run("pub", f"{stream}.a", "--template", input="{{ID}}")
+    assert none.stderr.startswith("error: message 1: {{ID}} is a word")
+    assert "no input" not in none.output
+
+
+def test_other_words_in_braces_are_payload(run: Run, server: NatsServer, stream: str) -> None:
+    for text in ("{{Counter}}", "{{name}}", "{Count}", "{{{n}}}", '{"a": {"ID": 1}}'):
+        assert run("pub", f"{stream}.a", text).stderr == ""
+        assert run("pub", f"{stream}.a", "--template", input=text).exit_code == 0
+
+
+def test_requests_and_answers_with_template_words_are_named(run: Run, stream: str) -> None:
+    asked = run("req", f"{stream}.a", "{{ID}}", "-H", "T: {{Time}}")
+    assert asked.exit_code == 0
+    assert asked.stderr == (
+        "--header: {{Time}} is a word of the `nats` command, and is sent as it stands;"
+        " let the shell fill in such values\n"
+    )

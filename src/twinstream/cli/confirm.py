@@ -29,6 +29,18 @@ yes_option: Final = click.option(
 )
 
 
+unasked_option: Final = click.option(
+    "--yes",
+    "-y",
+    "--force",
+    "-f",
+    is_flag=True,
+    expose_value=False,
+    hidden=True,
+    help="Accepted as by the `nats` command, which asks; this command never does.",
+)
+
+
 whole_bucket_option: Final = click.option(
     "--bucket", "whole", is_flag=True, help="Delete BUCKET itself, with all that it contains."
 )

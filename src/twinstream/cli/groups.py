@@ -10,6 +10,7 @@ import click
 
 from twinstream.cli.failures import JSON_ASKED, reported
 from twinstream.cli.help.foreign_names import advice, aliased
+from twinstream.cli.help.foreign_options import options_advised
 from twinstream.cli.help.page import HelpfulCommand
 from twinstream.cli.interrupts import asks_for_json
 from twinstream.cli.logs import debug_option, shown_log, verbose_option
@@ -210,7 +211,8 @@ class LazyGroup(click.Group):
         With `--json`, errors that occur before click parses the option are printed as JSON, too.
         """
         ctx.meta[JSON_ASKED] = asks_for_json(args)
-        return super().parse_args(ctx, args)
+        with options_advised(_path(ctx), self):
+            return super().parse_args(ctx, args)
 
     def make_context(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli import option_types
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import sure, unasked_option, yes_option
 from twinstream.cli.screen import counted, print_json, print_text, shown_time
 from twinstream.cli.target import Target, json_option, server_options
 
@@ -35,6 +35,7 @@ def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> 
 @click.argument("stream")
 @click.argument("consumer")
 @click.argument("length", type=option_types.Span())
+@unasked_option
 @json_option
 @server_options
 def pause(target: Target, stream: str, consumer: str, length: timedelta, as_json: bool) -> None:
@@ -55,6 +56,7 @@ def pause(target: Target, stream: str, consumer: str, length: timedelta, as_json
 @click.command(short_help="End a pause.")
 @click.argument("stream")
 @click.argument("consumer")
+@unasked_option
 @json_option
 @server_options
 def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
@@ -97,6 +99,7 @@ def reset(
 @click.argument("stream")
 @click.argument("consumer")
 @click.argument("group")
+@unasked_option
 @json_option
 @server_options
 def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool) -> None:
@@ -111,6 +114,7 @@ def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool)
 @click.argument("stream")
 @click.argument("consumer")
 @click.option("--prefer", metavar="SERVER", help="The new leader, if possible (server 2.11).")
+@unasked_option
 @json_option
 @server_options
 def step_down(

@@ -6,6 +6,7 @@ import click
 
 from twinstream.cli.consumer.view import consumer_table
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
+from twinstream.cli.names import names_option, print_names
 from twinstream.cli.screen import print_json, print_table
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import encode
@@ -13,9 +14,10 @@ from twinstream.models import encode
 
 @click.command(short_help="List the consumers of a stream.")
 @click.argument("stream")
+@names_option
 @json_option
 @server_options
-def ls(target: Target, stream: str, as_json: bool) -> None:
+def ls(target: Target, stream: str, names: bool, as_json: bool) -> None:
     """List the consumers of STREAM with their progress.
 
     Consumers without info, for example because they have no leader, are listed on standard error.
@@ -23,7 +25,11 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
     there is none in "undescribed".
     """
     with target.connect() as nc:
-        listing = target.jetstream(nc).bind_stream(stream).consumers()
+        handle = target.jetstream(nc).bind_stream(stream)
+        if names:
+            print_names(handle.consumer_names(), "name", as_json=as_json, stream_name=stream)
+            return
+        listing = handle.consumers()
         found = sorted(listing, key=lambda info: info.name)
     if as_json:
         for info in found:

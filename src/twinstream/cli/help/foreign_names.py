@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -21,6 +21,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "sched": ("schedule",),
     "request": ("req",),
     "subscribe": ("sub",),
+    "cp": ("copy",),
+    "nfo": ("info",),
     "s": ("stream",),
     "c": ("consumer",),
 }
@@ -45,11 +47,15 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "server report": "account info",
     "stream backup": "backup STREAM FOLDER",
     "stream cluster": "stream step-down, and stream peer-remove",
+    "consumer names": "consumer ls STREAM --names",
+    "kv names": "kv ls --names",
+    "object names": "object ls --names",
     "stream gaps": "stream info STREAM --json, its state.deleted",
-    "stream get": "get STREAM --seq SEQ",
+    "stream get": "get STREAM --seq SEQ, or --last SUBJECT",
+    "stream names": "stream ls --names",
     "stream restore": "restore FOLDER",
     "stream state": "stream info STREAM",
-    "stream view": "get STREAM",
+    "stream view": "get STREAM --count N, and --from SEQ for the next ones",
 }
 
 
@@ -72,9 +78,17 @@ def advice(path: str, name: str, targets: Iterable[str]) -> str:
     targets = sorted(targets)
     full = f"{path} {name}".strip()
     if full in _IN_NATS:
-        return f"`nats {full}` is here: twinstream {_IN_NATS[full]}."
-    whole = [each for each in targets if name.startswith(each) or each.startswith(name)]
-    near = whole or difflib.get_close_matches(name, targets, n=2, cutoff=0.6)
+        return f"Here it is: twinstream {_IN_NATS[full]}."
+    near = similar(name, targets, 0.6)
     if near:
-        return f"Did you mean {' or '.join(repr(each) for each in near[:2])}?"
+        return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"There are: {', '.join(targets)}"
+
+
+def similar(name: str, names: Sequence[str], least: float) -> list[str]:
+    """Return up to two names that begin like an unknown name, or are spelled like it.
+
+    `least` is the least similarity of their spelling, from 0 to 1.
+    """
+    whole = [each for each in names if name.startswith(each) or each.startswith(name)]
+    return (whole or difflib.get_close_matches(name, names, n=2, cutoff=least))[:2]

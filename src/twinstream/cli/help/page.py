@@ -9,6 +9,7 @@ import click
 from twinstream.cli.help.completion import complete_names
 from twinstream.cli.help.connection_option import ConnectionOption
 from twinstream.cli.help.examples import EXAMPLES
+from twinstream.cli.help.foreign_options import NO_ARGUMENT, options_advised
 
 __all__ = ["HelpfulCommand"]
 
@@ -18,6 +19,8 @@ CONNECTION: Final = "Connection options (also before the command)"
 class HelpfulCommand(click.Command):
     """A command with an example at the end of its help page, and with completion of names."""
 
+    path: str = ""
+    """The names of the command after `twinstream`."""
     example: str = ""
     original: click.Command | None = None
     """The command of which this is a copy."""
@@ -38,10 +41,21 @@ class HelpfulCommand(click.Command):
             hidden=found.hidden,
             deprecated=found.deprecated,
         )
+        made.path = path
         made.example = EXAMPLES.get(path, "")
         made.original = found
         complete_names(made)
         return made
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. The error for one that does not exist says what to try."""
+        advice = NO_ARGUMENT.get(self.path)
+        ctx.allow_extra_args = ctx.allow_extra_args or advice is not None
+        with options_advised(self.path, self):
+            rest = super().parse_args(ctx, args)
+        if rest and advice is not None and not ctx.resilient_parsing:
+            raise click.UsageError(f"Unexpected argument {rest[0]!r}. {advice}", ctx)
+        return rest
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the original command has at the end of its page."""

@@ -13,6 +13,7 @@ from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
+from twinstream.cli.names import names_option, print_names
 from twinstream.cli.option_types import Bytes, Span
 from twinstream.cli.screen import counted, plain_table, print_json, print_table, print_text
 from twinstream.cli.settings.texts import pairs, placement
@@ -166,8 +167,16 @@ def _print(status: Any, as_json: bool) -> None:
 @click.command(short_help="List buckets, or the keys of one.")
 @click.argument("bucket", required=False)
 @click.argument("filters", nargs=-1)
-@click.option("--names", "-n", is_flag=True, help="Only the names of the buckets.")
-@click.option("--verbose-keys", "-l", "long", is_flag=True, help="With revisions and times.")
+@names_option
+@click.option(
+    "--verbose",
+    "-v",
+    "--verbose-keys",
+    "-l",
+    "long",
+    is_flag=True,
+    help="With revisions and times.",
+)
 @click.option("--display-value", is_flag=True, help="With the values of keys.")
 @json_option
 @server_options
@@ -211,8 +220,7 @@ def _line(shown: object) -> None:
 
 def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     if names:
-        for name in sorted(jet.key_value_names()):
-            _line({"bucket": name} if as_json else name)
+        print_names(jet.key_value_names(), "bucket", as_json=as_json)
         return
     listing = jet.key_values()
     found = sorted(listing, key=lambda status: status.bucket)

@@ -17,7 +17,15 @@ from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
 from twinstream.cli.message.start_position import Moment
 from twinstream.cli.option_types import SEQUENCE, Life
-from twinstream.cli.screen import counted, print_json, print_text, to_terminal, write_bytes
+from twinstream.cli.screen import (
+    counted,
+    notes,
+    print_json,
+    print_text,
+    shown_time,
+    to_terminal,
+    write_bytes,
+)
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.records.publish_request import Ttl
 
@@ -74,7 +82,8 @@ def get(
     in RFC 3339. It is refused if the bucket does not hold its whole state at this moment.
 
     Into a file or a pipe, exactly the bytes of the value are written. On a terminal, control
-    characters are escaped and a newline follows, unless --raw is given.
+    characters are escaped and a newline follows, unless --raw is given. The revision and its time
+    are shown above it, on standard error.
     """
     if revision is not None and at is not None:
         raise click.UsageError("give --revision or --at, not both")
@@ -90,6 +99,8 @@ def get(
     elif raw or not to_terminal():
         write_bytes(entry.value or b"")
     else:
+        head = f"{bucket}/{key} at revision {entry.revision}, {shown_time(entry.created)}"
+        notes().print(head, style="dim", soft_wrap=True)
         print_text(printable(entry.value or b""))
 
 

@@ -94,8 +94,13 @@ def get(
     ways = [seq is not None, last is not None, each, start is not None or end is not None]
     if sum(ways) > 1:
         raise click.UsageError("give one of --seq, --last, --each, or --from and --to")
-    if subjects and (seq is not None or last is not None):
-        raise click.UsageError("--subject is for many messages, not for --seq or --last")
+    if seq is not None or last is not None:
+        given = "--subject" if subjects else "--count" if (count or 1) > 1 else None
+        if given is not None:
+            raise click.UsageError(
+                f"{given} is for many messages, not for --seq or --last; give --from SEQ for the"
+                " first of them"
+            )
     if raw and seq is None and last is None:
         raise click.UsageError(
             "--raw is for one message, given by --seq or --last; for several, --json has the"
@@ -118,9 +123,11 @@ def get(
         if raw:
             write_bytes(next(iter(found)).data)
             return
-        printed = _print(found, count, as_json)
+        printed, end = _print(found, count, as_json)
     if not as_json:
-        notes().print(counted(printed, "message"), style="dim")
+        is_range = seq is None and last is None and not each
+        rest = f"; for the next ones --from {end + 1}" if is_range and printed == count else ""
+        notes().print(counted(printed, "message") + rest, style="dim")
 
 
 def _range(
@@ -140,14 +147,15 @@ def _range(
     )
 
 
-def _print(messages: Iterable[StreamMessage], count: int | None, as_json: bool) -> int:
-    console, printed = results(), 0
+def _print(messages: Iterable[StreamMessage], count: int | None, as_json: bool) -> tuple[int, int]:
+    """Print up to `count` messages. Return their number, and the sequence of the last one."""
+    console, printed, end = results(), 0, 0
     for message in messages:
         if as_json:
             print_json(stored_as_json(message))
         else:
             print_stored(console, message)
-        printed += 1
+        printed, end = printed + 1, message.seq
         if printed == count:
             break
-    return printed
+    return printed, end

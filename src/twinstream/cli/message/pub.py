@@ -13,6 +13,7 @@ from twinstream.cli.failures import Failure, arguments_judged, failure_as_json, 
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from twinstream.cli.message.pub_tally import Tally
+from twinstream.cli.message.template_words import TemplateWords
 from twinstream.cli.option_types import LAST_SEQUENCE, Finite, Life
 from twinstream.cli.screen import notes, print_json, progress, results
 from twinstream.cli.target import Target, json_option, server_options
@@ -109,7 +110,8 @@ def pub(
     Waits until the server has stored each message, and prints the stream and the sequence. In
     SUBJECT, DATA, header values and the message id, {n} is replaced by the number of the message;
     write {{n}} for a literal {n}. The bytes of files and of standard input are sent unchanged,
-    unless --template is given.
+    unless --template is given. With --template, words of the `nats` command such as {{Count}} are
+    refused; otherwise they are sent as they stand, with a warning.
     With --json there is one line for each message. After Ctrl-C the command sends no more messages,
     and waits for the acknowledgements of messages in flight.
 
@@ -127,6 +129,12 @@ def pub(
         with arguments_judged():
             ttl_header(ttl, "--ttl")
     _check_ids(msg_id, last_msg_id)
+    words = TemplateWords("{n} is the number of the message", refused=template)
+    with arguments_judged():
+        words.look("SUBJECT", subject)
+        words.look("--header", *headers)
+        words.look("--msg-id", msg_id)
+        words.look("DATA", data)
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
     promises = {
         "expected_stream": expected_stream,
@@ -149,7 +157,7 @@ def pub(
         task = display.add_task("publish", total=total)
         jet = target.jetstream(nc)
         found = payloads(data, files, separator, count, asked, template=template)
-        parts = at_rate(found, rate, asked)
+        parts = at_rate(words.looked(found), rate, asked)
         requests = _requests(draft, parts, promises, asked)
         # The tally counts failures, and `_raise_unless_all_stored` reports them.
         publishing = jet.publish_many(requests, window=WINDOW, raise_failures=False)
@@ -159,9 +167,12 @@ def pub(
                 display.advance(task)
                 if as_json:
                     _print_outcome(outcome)
+    if not tally.sent:
+        words.raise_refusal()  # instead of the note that there was no input
     if not as_json:
         tally.show(results())
     _raise_unless_all_stored(tally, interrupted=asked.is_set())
+    words.raise_refusal()
 
 
 def _check_ids(msg_id: str | None, last_msg_id: str | None) -> None:

@@ -10,6 +10,7 @@ from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.core_view import core_as_json, print_core
 from twinstream.cli.message.payloads import argument, parse_headers
 from twinstream.cli.message.reconnects import LinkWatch
+from twinstream.cli.message.template_words import TemplateWords
 from twinstream.cli.screen import notes, print_json
 from twinstream.cli.target import Target, json_option, server_options
 
@@ -42,6 +43,9 @@ def reply(
     """
     if echo is (data is not None):
         raise click.UsageError("give DATA or --echo")
+    words = TemplateWords("--echo answers with the payload of the request")
+    words.look("--header", *headers)
+    words.look("DATA", data)
     values: dict[str, list[str]] = {}
     for name, value in parse_headers(headers):
         values.setdefault(name, []).append(value)

@@ -11,6 +11,7 @@ import click
 
 from twinstream.cli.message.core_view import core_as_json, print_core
 from twinstream.cli.message.payloads import argument, parse_headers
+from twinstream.cli.message.template_words import TemplateWords
 from twinstream.cli.option_types import Seconds
 from twinstream.cli.screen import notes, print_json, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
@@ -64,6 +65,9 @@ def req(
         raise click.UsageError("give --raw or --json, not both")
     if reply_timeout is not None and replies == 1:
         raise click.UsageError("--reply-timeout needs --replies")
+    words = TemplateWords("let the shell fill in such values")
+    words.look("--header", *headers)
+    words.look("DATA", data)
     values: dict[str, list[str]] = {}
     for name, value in parse_headers(headers):
         values.setdefault(name, []).append(value)

@@ -15,6 +15,7 @@ from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_op
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
+from twinstream.cli.names import names_option, print_names
 from twinstream.cli.object.view import (
     UNREADABLE,
     info_members,
@@ -51,7 +52,12 @@ _TURN = 0.25
 
 @click.command(short_help="Store a file.")
 @click.argument("bucket")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument(
+    "file",
+    metavar="FILE",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+)
 @click.option("--name", metavar="NAME", help="The object's name; by default that of the file.")
 @click.option("--description", metavar="TEXT", help="What the object is.")
 @click.option(
@@ -66,7 +72,7 @@ _TURN = 0.25
 def put(
     target: Target,
     bucket: str,
-    file: str,
+    file: str | None,
     name: str | None,
     description: str | None,
     headers: tuple[str, ...],
@@ -87,6 +93,8 @@ def put(
     """  # noqa: D301  # click needs the backspace character
     from js_sync import ObjectMeta
 
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'. For standard input, give - with a --name.")
     is_input = file == "-"
     if is_input and name is None:
         raise click.UsageError("standard input needs a --name")
@@ -284,7 +292,7 @@ def info(target: Target, bucket: str | None, name: str | None, as_json: bool) ->
 
 @click.command(short_help="List objects, or stores.")
 @click.argument("bucket", required=False)
-@click.option("--names", "-n", is_flag=True, help="Only the names.")
+@names_option
 @click.option("--deleted", is_flag=True, help="Also deleted objects.")
 @json_option
 @server_options
@@ -301,8 +309,7 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
         for each in found:
             print_json(info_members(each))
     elif names:
-        for each in found:
-            print_text(each.name)
+        print_names((each.name for each in found), "name", as_json=False)
     elif found:
         show_infos(found)
     else:
@@ -328,8 +335,7 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
             print_json({"config": {"bucket": name}, "undescribed": reason})
         return
     if names:
-        for status in found:
-            print_text(status.bucket)
+        print_names((status.bucket for status in found), "bucket", as_json=False)
     elif found:
         table = plain_table("bucket", "size", "description", "state", numbers=("size",))
         for status in found:

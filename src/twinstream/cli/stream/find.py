@@ -9,9 +9,10 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.listing_gaps import note_undescribed
+from twinstream.cli.names import names_option, print_names
 from twinstream.cli.option_types import Span
 from twinstream.cli.screen import plain_table, print_json, print_table
-from twinstream.cli.stream.list import show_streams
+from twinstream.cli.stream.list import all_option, show_streams
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import Size
 from twinstream.models import StreamInfo, encode
@@ -26,6 +27,8 @@ from twinstream.models import StreamInfo, encode
 @click.option("--sourced", is_flag=True, help="With sources.")
 @click.option("--mirrored", is_flag=True, help="Mirrors of another stream.")
 @click.option("--invert", is_flag=True, help="The other streams instead.")
+@names_option
+@all_option
 @json_option
 @server_options
 def find(
@@ -38,6 +41,7 @@ def find(
     sourced: bool,
     mirrored: bool,
     invert: bool,
+    names: bool,
     as_json: bool,
 ) -> None:
     """List the streams to which all given conditions apply.
@@ -65,7 +69,9 @@ def find(
         listing = target.jetstream(nc).streams()
         chosen = [info for info in listing if all(each(info) for each in asked) is not invert]
     chosen.sort(key=lambda info: info.config.name or "")
-    if as_json:
+    if names:
+        print_names((info.config.name or "" for info in chosen), "stream_name", as_json=as_json)
+    elif as_json:
         for info in chosen:
             print_json(encode(info))
     else:
@@ -94,6 +100,7 @@ _ORDERS: Final[dict[str, Callable[[StreamInfo], Any]]] = {
 @click.option(
     "--sort", type=click.Choice(list(_ORDERS)), default="size", show_default=True, help="The order."
 )
+@all_option
 @json_option
 @server_options
 def report(target: Target, sort: str, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import sure, unasked_option, yes_option
 from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
@@ -12,6 +12,7 @@ from twinstream.cli.target import Target, json_option, server_options
 @click.command("step-down", short_help="Move the leadership of a stream to another server.")
 @click.argument("stream")
 @click.option("--prefer", metavar="SERVER", help="The new leader, if possible (server 2.11).")
+@unasked_option
 @json_option
 @server_options
 def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) -> None:
