@@ -37,7 +37,7 @@ def test_methods_have_an_entry_in_both_twins(member: str) -> None:
 @pytest.mark.parametrize(
     "member",
     [
-        *("models.ConsumerConfig.ack_wait", "errors.RevisionMismatch.actual"),
+        *("models.ConsumerConfig.ack_wait", "errors.RevisionMismatch.expected"),
         *("errors.JetStreamError.err_code", "models.AckPolicy.EXPLICIT"),
     ],
 )

@@ -111,7 +111,12 @@ if __name__ == "__main__":
         engine.run(wait, range(2), "g")
 """
     )
-    driver = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    driver = subprocess.Popen(
+        [sys.executable, str(program)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
     assert driver.stdout is not None
     processes = [int(each) for each in driver.stdout.readline().split()]
     assert processes
