@@ -22,7 +22,7 @@ from twinstream.testing import NatsServer
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 # The page for readers of the code. tests/test_architecture.py runs the calls that it follows.
-WITHOUT_EXAMPLES = {"architecture"}
+WITHOUT_EXAMPLES = {"architecture", "guides"}
 TEXTS = [*sorted(ROOT.glob("*.md")), ROOT / "schema" / "README.md", *PAGES]
 
 
@@ -108,7 +108,9 @@ def test_commands_that_are_not_run_have_what_they_name(page: str, command: str) 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_pages_are_linked_from_the_readme(page: Path) -> None:
-    assert f"docs/{page.name}" in (ROOT / "README.md").read_text("utf-8")
+def test_the_pages_are_linked_from_the_guides(page: Path) -> None:
+    assert page.stem == "guides" or f"({page.name})" in (ROOT / "docs" / "guides.md").read_text(
+        "utf-8"
+    )
     if page.stem not in WITHOUT_EXAMPLES and "<!-- Generated from" not in page.read_text("utf-8"):
         assert blocks(page, "python") or blocks(page, "sh"), "a page without an example that runs"

