@@ -103,7 +103,7 @@ _OF_ALL: Final = {
     "-v": "-v before the command",
 }
 
-IN_NATS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+IN_NATS: Final = MappingProxyType[str, Mapping[str, str]](
     {
         "consume": _CONSUMED,
         "consumer add": _CONSUMER | _ADDED,
