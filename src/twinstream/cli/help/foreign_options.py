@@ -31,7 +31,7 @@ _EDITED: Final = {
     "--interactive": "--dry-run, which shows the changes",
     "-i": "--dry-run, which shows the changes",
 }
-_STREAM: Final = dict.fromkeys(
+_STREAM: Final[dict[str, str]] = dict.fromkeys(
     (
         "--allow-fast",
         "--allow-mirror-direct",
