@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from js_async.client.closable import Closable
-from js_async.runtime.concurrency import Signal, TimedLock
+from js_async.runtime.concurrency import Caller, Signal, TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
 
@@ -39,6 +39,8 @@ class ItemSource(Closable, Generic[T]):
         """Where the items come from, for the text of the public object."""
         self.turn: Final = TimedLock()
         """The lock that a caller holds while it takes an item."""
+        self._taker: Caller | None = None
+        self._end_is_known = False
 
     @property
     def is_ended(self) -> bool:
@@ -67,11 +69,15 @@ class ItemSource(Closable, Generic[T]):
         if item is not None:
             return item
         lock, held = self.turn, False
+        self._taker = Caller()
         try:
             held = lock.try_acquire() or await self.acquire(deadline)
-            return await self._take_next(deadline)
+            item = await self._take_next(deadline)
         finally:
             lock.release(held)
+            # The caller is done with the items before.
+            self._end_is_known = self.is_ended
+        return item
 
     async def acquire(self, deadline: Deadline) -> bool:
         """Wait for the lock `turn`. Raises `NothingInTime` at the deadline."""
@@ -88,9 +94,16 @@ class ItemSource(Closable, Generic[T]):
         raise NotImplementedError
 
     async def drained(self, deadline: Deadline) -> None:
-        """Wait until the items that have arrived were taken, or until the deadline."""
+        """Wait until the items that have arrived were taken, and the caller came back for more.
+
+        A caller that is busy with its last item then acknowledges it before the connection closes.
+        The wait also ends at the deadline, and if the caller has ended, or is the one that waits
+        here.
+        """
         never = Signal()
-        while self.buffered and not self.is_ended and not deadline.expired():
+        while not self._end_is_known and not deadline.expired():
+            if not self.buffered and (self._taker is None or not self._taker.may_call_again()):
+                break
             await never.sleep(Deadline.after(_LOOK))
 
     async def close(self) -> None:

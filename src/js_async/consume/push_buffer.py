@@ -303,7 +303,7 @@ class PushBuffer(ItemSource[Message[Any]]):
 
     async def close(self) -> None:
         """Unsubscribe, and drop the buffered messages."""
-        self._closed = True
+        self._closed = self._end_is_known = True
         self._ready.clear()
         if self._box is not None:
             self._box.signal.set()

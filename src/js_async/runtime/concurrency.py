@@ -26,8 +26,8 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar, cast
+from weakref import WeakSet, ref
 
 from js_async.runtime.waiter import Waiter, Wakeable
 from twinstream.core.arguments.check_callbacks import check_takes_one, is_of_kind, is_of_program
@@ -40,6 +40,7 @@ from twinstream.errors import BadArgument, WrongHandler
 
 __all__ = [
     "BlockHint",
+    "Caller",
     "Forks",
     "Handler",
     "Home",
@@ -427,6 +428,18 @@ atexit.register(_Exit.warn)
 def before_exit(owner: Closable) -> None:
     """Register `owner`, so that it can warn at the end of the interpreter if it was not closed."""
     _Exit.add(owner)
+
+
+class Caller:
+    """The task that calls a method."""
+
+    def __init__(self) -> None:
+        self._task = ref(cast("asyncio.Task[Any]", asyncio.current_task()))
+
+    def may_call_again(self) -> bool:
+        """Return whether the task still runs and is not the one that asks, which waits."""
+        task = self._task()
+        return task is not None and not task.done() and task is not asyncio.current_task()
 
 
 class Task:

@@ -55,6 +55,12 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
 
     if not TYPE_CHECKING:
 
+        def __aiter__(self) -> object:
+            self._unused()
+            raise TypeError(
+                "this is not open: await it, or use it in `async with`; then use `async for`"
+            )
+
         def __getattr__(self, name: str) -> object:
             raise AttributeError(
                 f"{name} is not available before this is open: await it, or use it in `async with`"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from js_sync.client.closable import Closable
-from js_sync.runtime.concurrency import Signal, TimedLock
+from js_sync.runtime.concurrency import Caller, Signal, TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
 
@@ -40,6 +40,8 @@ class ItemSource(Closable, Generic[T]):
         """Where the items come from, for the text of the public object."""
         self.turn: Final = TimedLock()
         """The lock that a caller holds while it takes an item."""
+        self._taker: Caller | None = None
+        self._end_is_known = False
 
     @property
     def is_ended(self) -> bool:
@@ -68,11 +70,15 @@ class ItemSource(Closable, Generic[T]):
         if item is not None:
             return item
         lock, held = self.turn, False
+        self._taker = Caller()
         try:
             held = lock.try_acquire() or self.acquire(deadline)
-            return self._take_next(deadline)
+            item = self._take_next(deadline)
         finally:
             lock.release(held)
+            # The caller is done with the items before.
+            self._end_is_known = self.is_ended
+        return item
 
     def acquire(self, deadline: Deadline) -> bool:
         """Wait for the lock `turn`. Raises `NothingInTime` at the deadline."""
@@ -89,9 +95,16 @@ class ItemSource(Closable, Generic[T]):
         raise NotImplementedError
 
     def drained(self, deadline: Deadline) -> None:
-        """Wait until the items that have arrived were taken, or until the deadline."""
+        """Wait until the items that have arrived were taken, and the caller came back for more.
+
+        A caller that is busy with its last item then acknowledges it before the connection closes.
+        The wait also ends at the deadline, and if the caller has ended, or is the one that waits
+        here.
+        """
         never = Signal()
-        while self.buffered and not self.is_ended and not deadline.expired():
+        while not self._end_is_known and not deadline.expired():
+            if not self.buffered and (self._taker is None or not self._taker.may_call_again()):
+                break
             never.sleep(Deadline.after(_LOOK))
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from threading import Lock
 from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from twinstream.core.arguments.check_callbacks import (
     NEEDS_LOOP,
@@ -35,6 +35,7 @@ from twinstream.errors import BadArgument, ConnectionFailed, WrongHandler
 
 __all__ = [
     "BlockHint",
+    "Caller",
     "Forks",
     "Handler",
     "Home",
@@ -500,6 +501,18 @@ class Waker:
         """Close the inherited copies of the sockets. Called in a forked child."""
         close_copy(self._near)
         close_copy(self._far)
+
+
+class Caller:
+    """The thread that calls a method."""
+
+    def __init__(self) -> None:
+        self._thread = ref(threading.current_thread())
+
+    def may_call_again(self) -> bool:
+        """Return whether the thread still runs and is not the one that asks, which waits."""
+        thread = self._thread()
+        return thread is not None and thread.is_alive() and thread is not threading.current_thread()
 
 
 class Task:

@@ -71,6 +71,45 @@ async def test_an_iteration_ends_after_what_has_arrived(server, name):
     assert seen == list(range(1, 31))
 
 
+@pytest.mark.parametrize("kind", ["pull", "push"])
+async def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    seen, done = [], []
+
+    async def read():
+        if kind == "push":
+            opened = stream.push_messages(PATIENT)
+        else:
+            opened = (await stream.create_consumer(PATIENT)).messages()
+        async with opened as messages:
+            async for message in messages:
+                seen.append(message)
+                await pause(0.5)
+                await message.ack()
+                done.append(message)
+
+    async def drain():
+        await eventually(count_is, seen, 1)
+        await connection.drain(timeout=60)
+        assert len(done) == 1
+
+    await together(read, drain)
+    assert await states(server, name) == (1, 0, 0)
+
+
+async def test_a_caller_that_left_its_loop_may_drain(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    async with consumer.messages() as messages:
+        message = await messages.next(timeout=30)
+        await message.ack()
+        # Nobody else takes messages, so there is nothing to wait for.
+        await connection.drain(timeout=3600)
+    assert connection.is_closed
+
+
 async def test_pushed_messages_end_after_what_has_arrived(server, name):
     connection = await js.connect(server.url)
     stream = await filled(connection.jetstream(), name, 30)

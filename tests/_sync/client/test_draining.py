@@ -72,6 +72,45 @@ def test_an_iteration_ends_after_what_has_arrived(server, name):
     assert seen == list(range(1, 31))
 
 
+@pytest.mark.parametrize("kind", ["pull", "push"])
+def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    seen, done = [], []
+
+    def read():
+        if kind == "push":
+            opened = stream.push_messages(PATIENT)
+        else:
+            opened = (stream.create_consumer(PATIENT)).messages()
+        with opened as messages:
+            for message in messages:
+                seen.append(message)
+                pause(0.5)
+                message.ack()
+                done.append(message)
+
+    def drain():
+        eventually(count_is, seen, 1)
+        connection.drain(timeout=60)
+        assert len(done) == 1
+
+    together(read, drain)
+    assert states(server, name) == (1, 0, 0)
+
+
+def test_a_caller_that_left_its_loop_may_drain(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    consumer = stream.create_consumer(PATIENT)
+    with consumer.messages() as messages:
+        message = messages.next(timeout=30)
+        message.ack()
+        # Nobody else takes messages, so there is nothing to wait for.
+        connection.drain(timeout=3600)
+    assert connection.is_closed
+
+
 def test_pushed_messages_end_after_what_has_arrived(server, name):
     connection = js.connect(server.url)
     stream = filled(connection.jetstream(), name, 30)

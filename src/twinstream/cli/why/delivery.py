@@ -22,14 +22,13 @@ from twinstream.cli.why.redelivery import (
     no_pulls,
     refused_and_waiting,
 )
+from twinstream.core.server_faults.table import LAZY_FLOOR
 from twinstream.models import AckPolicy
 
 __all__ = ["acknowledged", "between_floors", "ended", "redelivered_before", "without_acks"]
 
 _FLOOR: Final = "consumer info: ack_floor.stream_seq"
 _NUMBERS: Final = "consumer info: num_ack_pending, ack_floor, delivered"
-# Tried with 2.12.8, whose ack floor stays behind after `max_deliver`, and 2.14.6.
-_EXACT_FLOOR: Final = (2, 14)
 
 
 def ended(facts: Facts) -> Finding | None:
@@ -100,7 +99,7 @@ def _none_pending(facts: Facts) -> Finding:
     if not _max_deliver(facts):
         text = "delivered, and not pending; the server does not say how it ended"
         return Finding(Verdict("unknown", text, "unknown"), (claim, *_passed(facts)))
-    if facts.server < _EXACT_FLOOR:
+    if LAZY_FLOOR.affects(facts.server):
         text = (
             f"acknowledged, or given up after {_max_deliver(facts)} deliveries: the ack floor of"
             " this server stays where it is after it gave up a message"

@@ -14,6 +14,7 @@ __all__ = [
     "BATCH_REWRITES",
     "FAULTS",
     "FULL_SUBJECT",
+    "LAZY_FLOOR",
     "MIXED_FILTERS",
     "PARTIAL_RESTORE",
     "PROBED_ID",
@@ -97,6 +98,15 @@ BATCH_REWRITES: Final = Fault(
     test="core/publish/test_atomic_batch::test_what_older_servers_lack",
     goes=_NO_2_14,
     spans=((_FIRST, (2, 12, 12)), ((2, 14, 0), (2, 14, 3))),
+)
+
+LAZY_FLOOR: Final = Fault(
+    happens="the ack floor of a consumer stays where it is after a message was given up",
+    done="`twinstream why` does not conclude from the floor that a message is pending",
+    test="cli/why/test_decision"
+    "::test_the_ack_floor_of_an_older_server_proves_nothing_after_max_deliver",
+    goes=_NO_2_12,
+    spans=((_FIRST, (2, 14, 0)),),
 )
 
 MIXED_FILTERS: Final = Fault(
@@ -325,6 +335,7 @@ _DELETIONS: Final = (
 
 _READS: Final = (
     SUBJECT_LISTS,
+    LAZY_FLOOR,
     MIXED_FILTERS,
     START_TIMES,
     Fault(
