@@ -524,6 +524,8 @@ class DeadLetters(BackgroundWork):
             StreamNotFound: The stream does not exist, and `subject` is not given.
             NoResponders, JetStreamError: The message was not stored; see `JetStream.publish`.
         """
+        if not isinstance(letter, DeadLetter):
+            raise BadArgument(f"replay takes a dead letter, which get(seq) returns; got {letter!r}")
         deadline = Deadline.after(timeout)
         try:
             request = await self._request(letter, subject, deadline)

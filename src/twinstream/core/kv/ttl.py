@@ -51,5 +51,6 @@ def check_key_ttl(ttl: Ttl, config: StreamConfig, *, single: bool) -> None:
     if finite_seconds(ttl) < least:
         raise BadArgument(
             f"ttl of {ttl} s is below limit_marker_ttl, {least:g} s: in a bucket with a history,"
-            " the server would raise it to limit_marker_ttl"
+            " the server would raise it to limit_marker_ttl; give a longer ttl, a bucket a shorter"
+            " limit_marker_ttl, or history=1"
         )

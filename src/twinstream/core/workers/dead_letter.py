@@ -367,7 +367,10 @@ class DeadLetter:
     headers: Headers
     """The original headers of the message."""
     cause: str
-    """`max_deliver`, `terminated` or `rejected`."""
+    """`max_deliver`, `terminated` by a client, or `rejected` by a worker.
+
+    A worker also rejects a message after its last attempt, or if its payload does not fit.
+    """
     reason: str
     num_delivered: int
     """The number of deliveries when the message failed."""
