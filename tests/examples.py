@@ -21,12 +21,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def run(command: list[str], server: NatsServer, folder: Path) -> str:
+def run(command: list[str], server: NatsServer, folder: Path, *, seconds: int = 280) -> str:
     """Run a command against a server; return its output, or fail with the output."""
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"} | QUICK_JAVA
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=280
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=seconds
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
