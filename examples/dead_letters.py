@@ -7,8 +7,8 @@ A message whose handler fails too often, or rejects it, becomes a dead letter wi
 It prints:
 
     resized 1, given up 2
-    dead: images.cat b'cat.bmp' after 1 deliveries: no BMP here
-    dead: images.dog b'dog.bmp' after 1 deliveries: no BMP here
+    dead: images.cat b'cat.bmp' at delivery 1: no BMP here
+    dead: images.dog b'dog.bmp' at delivery 1: no BMP here
     replayed as sequence 4
     replayed as sequence 5
     resized 2, given up 0
@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import js_sync
 from js_sync import ConsumerConfig, JetStream, Message, StreamConfig
-from js_sync.workers import DeadLetters, Reject, Retry, Worker
+from js_sync.workers import DeadLetters, Reject, Worker
+
+Handler = Callable[[Message], None]
 
 
 def resize(message: Message) -> None:
@@ -35,12 +38,10 @@ def resize_all(message: Message) -> None:
     """Resize an image, after the correction."""
 
 
-def work(jet: JetStream, handler: object, letters: DeadLetters, count: int) -> None:
+def work(jet: JetStream, handler: Handler, letters: DeadLetters, count: int) -> None:
     """Handle a number of messages."""
-    assert callable(handler)
     consumer = ConsumerConfig(durable_name="resizer")
-    retry = Retry(attempts=3, first=0.1)
-    with Worker(jet, "IMAGES", consumer, handler, retry=retry, dead_letters=letters) as worker:
+    with Worker(jet, "IMAGES", consumer, handler, dead_letters=letters) as worker:
         end = time.monotonic() + 30
         while worker.handled + worker.rejected < count and time.monotonic() < end:
             time.sleep(0.01)
@@ -57,11 +58,11 @@ def main(server: str) -> None:
         letters = DeadLetters(jet, "IMAGES")
         work(jet, resize, letters, count=3)
 
-        # The same as `twinstream dead-letters`. Before a replay, an operator may look at each.
+        # An operator does the same by `twinstream dlq ls IMAGES` and `dlq replay IMAGES`.
         found = sorted(letters.letters(), key=lambda letter: letter.subject)
         for letter in found:
-            times = letter.deliveries
-            print(f"dead: {letter.subject} {letter.data} after {times} deliveries: {letter.reason}")
+            times = letter.num_delivered
+            print(f"dead: {letter.subject} {letter.data} at delivery {times}: {letter.reason}")
         for letter in found:
             print("replayed as sequence", letters.replay(letter).seq)
 

@@ -14,7 +14,7 @@ import signal
 import sys
 
 import js_async
-from js_async import CoreMessage, Subscription
+from js_async import Connection, CoreMessage, Subscription
 
 
 def fahrenheit(text: str) -> str:
@@ -22,24 +22,24 @@ def fahrenheit(text: str) -> str:
     return f"{float(text) * 9 / 5 + 32:.1f}"
 
 
-async def answer(request: CoreMessage) -> bool:
+async def answer(nc: Connection, request: CoreMessage) -> bool:
     """Answer a request, and return whether it could be answered."""
     try:
         text = fahrenheit(request.text)
     except ValueError as error:
         # The headers that services of other clients use for their errors.
         headers = {"Nats-Service-Error": str(error), "Nats-Service-Error-Code": "400"}
-        await request.respond(b"", headers=headers)
+        await nc.publish(request.reply, headers=headers)
         return False
-    await request.respond(text.encode())
+    await nc.publish(request.reply, text.encode())
     return True
 
 
-async def serve(requests: Subscription) -> None:
+async def serve(nc: Connection, requests: Subscription) -> None:
     """Answer each request, until the subscription ends."""
     answered = refused = 0
     async for request in requests:
-        if await answer(request):
+        if await answer(nc, request):
             answered += 1
         else:
             refused += 1
@@ -52,16 +52,17 @@ async def main(server: str) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    async with js_async.connect(server, name="converter") as nc:
-        requests = nc.subscribe("convert.celsius", queue="converters")
-        async with requests:
-            await nc.flush()
-            print("serves convert.celsius", flush=True)
-            serving = asyncio.create_task(serve(requests))
-            await stopping.wait()
-            # No further requests arrive, and those that did are answered.
-            await requests.drain()
-            await serving
+    async with (
+        js_async.connect(server, name="converter") as nc,
+        nc.subscribe("convert.celsius", queue="converters") as requests,
+    ):
+        await nc.flush()
+        print("serves convert.celsius", flush=True)
+        serving = asyncio.create_task(serve(nc, requests))
+        await stopping.wait()
+        # No further requests arrive, and those that did are answered.
+        await requests.drain()
+        await serving
 
 
 if __name__ == "__main__":

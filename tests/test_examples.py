@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import sys
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 import js_sync
-from tests.examples import ROOT, run
+from tests.examples import ROOT, check_program
 from tests.test_worker_example import stopped, working
 from twinstream.testing import NatsServer
 
 FOLDER = ROOT / "examples"
-# These run until a signal, and have tests below or of their own.
-UNTIL_SIGNAL = {"consume_async", "consume_sync", "service", "worker"}
-SPARK = {"spark_table"}
-WITHOUT_SERVER = {"validate"}
+# These have other tests: they run until a signal, or need Java (tests/spark).
+OTHERS = {"consume_async", "consume_sync", "service", "worker", "spark_table"}
+SINCE = {"delayed_jobs": "2.12"}
 PROGRAMS = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
+ENDING = [
+    pytest.param(name, marks=pytest.mark.since(SINCE.get(name, "2.11")))
+    for name in PROGRAMS
+    if name not in OTHERS
+]
 
 
-def promised(program: Path) -> str:
-    """Return the output that the docstring of a program shows."""
-    text = ast.get_docstring(ast.parse(program.read_text("utf-8"))) or ""
-    output = text.partition("\n\nIt prints:\n\n")[2]
-    assert output, f"{program.name} promises no output"
-    return dedent(output) + "\n"
-
-
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - UNTIL_SIGNAL - SPARK))
+@pytest.mark.parametrize("name", ENDING)
 def test_a_program_prints_what_it_says(name: str, server: NatsServer, tmp_path: Path) -> None:
-    arguments = [] if name in WITHOUT_SERVER else [server.url]
-    command = [sys.executable, str(PROGRAMS[name]), *arguments]
-    assert run(command, server, tmp_path, seconds=60) == promised(PROGRAMS[name])
+    check_program(PROGRAMS[name], server, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["consume_async", "consume_sync"])
@@ -52,6 +43,17 @@ def test_a_consumer_handles_messages_until_a_signal(name: str, server: NatsServe
         assert stopped(process) == ["printed 3"]
         info = stream.get_consumer("printer").info()
         assert (info.num_pending, info.num_ack_pending) == (0, 0)
+
+
+def test_the_service_answers_until_a_signal(server: NatsServer) -> None:
+    with js_sync.connect(server.url) as nc, working(PROGRAMS["service"], server) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "serves convert.celsius\n"
+        assert nc.request("convert.celsius", b"20", timeout=30).data == b"68.0"
+        refusal = nc.request("convert.celsius", b"warm", timeout=30)
+        assert refusal.headers["Nats-Service-Error-Code"] == "400"
+        assert "'warm'" in refusal.headers["Nats-Service-Error"]
+        assert stopped(process) == ["answered 1 refused 1"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
