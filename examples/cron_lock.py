@@ -29,8 +29,8 @@ def nightly(server: str, host: str, day: date, tried: Barrier) -> str:
     """Clean up if no other host does, and return what happened."""
     with js_sync.connect(server, name=host) as nc:
         shared = Coordination(nc.jetstream(timeout=30), "LOCKS", create=True, owner=host)
-        # A host that crashes during the job keeps the lock for 15 seconds at most.
-        lease = shared.lock("nightly", ttl=15).try_acquire()
+        # A host that crashes during the job keeps the lock for a minute at most.
+        lease = shared.lock("nightly", ttl=60).try_acquire()
         tried.wait(30)
         if lease is None:
             return "another host does it"

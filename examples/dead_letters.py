@@ -62,7 +62,7 @@ def main(server: str) -> None:
         found = sorted(letters.letters(), key=lambda letter: letter.subject)
         for letter in found:
             times = letter.num_delivered
-            print(f"dead: {letter.subject} {letter.data} at delivery {times}: {letter.reason}")
+            print(f"dead: {letter.subject} {letter.data!r} at delivery {times}: {letter.reason}")
         for letter in found:
             print("replayed as sequence", letters.replay(letter).seq)
 

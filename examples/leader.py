@@ -28,8 +28,8 @@ class Candidate:
         self.name = name
         self.elected = asyncio.Event()
         shared = Coordination(jet, "LOCKS", create=True, owner=name)
-        # If a leader is killed, another one is elected after 5 seconds.
-        self.campaign: Leader = shared.leader("scheduler", ttl=5, on_elected=self.lead)
+        # If a leader is killed, another one is elected after 15 seconds.
+        self.campaign: Leader = shared.leader("scheduler", ttl=15, on_elected=self.lead)
 
     async def lead(self, lease: Lease) -> None:
         """Work until the term ends."""

@@ -61,6 +61,7 @@ def main(server: str) -> None:
                 for visit in range(5, 10):
                     for customer in CUSTOMERS:
                         jet.publish(customer, b"%d" % visit)
+                wait_for(lambda: len(carl.partitions) == 2)
                 wait_for(lambda: sum(map(len, seen.values())) == 120)
                 print("carl got", carl.partitions)
         in_order = all(visits == list(range(10)) for visits in seen.values())

@@ -66,7 +66,7 @@ def main(server: str) -> None:
         consumer = stream.create_consumer(ConsumerConfig(durable_name="board"))
         for message in consumer.typed(Event).fetch(3, timeout=30):
             if (error := message.payload_error) is not None:
-                print(f"does not fit at {error.path}: {message.data}")
+                print(f"does not fit at {error.path}: {message.data!r}")
                 message.term(error.reason, confirm=True)
             else:
                 show(message.payload)
