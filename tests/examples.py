@@ -1,12 +1,17 @@
-"""Run the examples of a page: a Python block must print what its `#>` lines show."""
+"""Run the examples of a page: a Python block must print what its `#>` lines show.
+
+Programs of `examples/` show in their docstring what they print.
+"""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 from tests.quick_java import QUICK_JAVA
 from twinstream.testing import NatsServer
@@ -21,12 +26,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def run(command: list[str], server: NatsServer, folder: Path) -> str:
+def run(command: list[str], server: NatsServer, folder: Path, *, seconds: int = 280) -> str:
     """Run a command against a server; return its output, or fail with the output."""
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"} | QUICK_JAVA
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=280
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=seconds
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -38,3 +43,16 @@ def check(code: str, server: NatsServer, folder: Path) -> None:
     assert promised, "the example promises no output"
     printed = run([sys.executable, "-c", code.replace(URL, server.url)], server, folder)
     assert printed.splitlines() == promised
+
+
+def check_program(program: Path, server: NatsServer, folder: Path, *, seconds: int = 60) -> None:
+    """Run a program and compare its output with that in its docstring.
+
+    It has the server as an argument, if the command in the docstring has one.
+    """
+    text = ast.get_docstring(ast.parse(program.read_text("utf-8"))) or ""
+    usage, _, output = text.partition("\n\nIt prints:\n\n")
+    assert output, "the program promises no output"
+    arguments = [server.url] if URL in usage else []
+    printed = run([sys.executable, str(program), *arguments], server, folder, seconds=seconds)
+    assert printed == dedent(output) + "\n"

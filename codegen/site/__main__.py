@@ -21,6 +21,7 @@ def collect(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(_ROOT / "docs", folder, ignore=shutil.ignore_patterns("site"))
     shutil.copytree(_ROOT / "docs" / "site", folder, dirs_exist_ok=True)
+    shutil.copytree(_ROOT / "examples", folder / "examples")
     for name in _BESIDE:
         text = (_ROOT / name).read_text().replace("](docs/", "](")
         (folder / name).write_text(text)
@@ -28,6 +29,8 @@ def collect(folder: Path) -> None:
         text = page.read_text()
         for name in _BESIDE:
             text = text.replace(f"](../{name}", f"]({name}")
+        # The site offers the programs as downloads.
+        text = text.replace("](../examples/", "](examples/")
         page.write_text(text)
     for path, text in pages().items():
         target = folder / "reference" / path

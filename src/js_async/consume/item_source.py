@@ -106,6 +106,10 @@ class ItemSource(Closable, Generic[T]):
                 break
             await never.sleep(Deadline.after(_LOOK))
 
+    def _note_closed(self) -> None:
+        """Record that the source was closed, so that `drained` waits for nobody."""
+        self._end_is_known = True
+
     async def close(self) -> None:
         """End the source."""
         raise NotImplementedError

@@ -200,7 +200,8 @@ class MessageBuffer(ItemSource[Message[Any]]):
         """End the buffer, and return its messages to the server with a NAK."""
         if self._left:
             return
-        self._closed = self._left = self._end_is_known = True
+        self._closed = self._left = True
+        self._note_closed()
         is_done = False
         try:
             self.progress.end()

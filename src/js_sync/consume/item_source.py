@@ -107,6 +107,10 @@ class ItemSource(Closable, Generic[T]):
                 break
             never.sleep(Deadline.after(_LOOK))
 
+    def _note_closed(self) -> None:
+        """Record that the source was closed, so that `drained` waits for nobody."""
+        self._end_is_known = True
+
     def close(self) -> None:
         """End the source."""
         raise NotImplementedError

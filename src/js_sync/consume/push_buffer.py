@@ -304,7 +304,8 @@ class PushBuffer(ItemSource[Message[Any]]):
 
     def close(self) -> None:
         """Unsubscribe, and drop the buffered messages."""
-        self._closed = self._end_is_known = True
+        self._closed = True
+        self._note_closed()
         self._ready.clear()
         if self._box is not None:
             self._box.signal.set()
