@@ -194,6 +194,7 @@ class Connection(Closable, BlockHint):
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
+        self._is_draining = False
 
     async def _start(self) -> None:
         """Connect for the first time. `connect` calls this once."""
@@ -313,7 +314,8 @@ class Connection(Closable, BlockHint):
         and workers, and waits until all buffered messages were taken. It also waits for running
         handlers; a worker returns the messages that it has not begun to handle. Ordered reads and
         watches end with the connection. If a handler calls `drain`, the connection is closed
-        without waiting for the messages behind its own. In a forked child the call does nothing.
+        without waiting for the handlers of its work: their messages come again. A second call
+        during the first returns at once. In a forked child the call does nothing.
 
         Args:
             timeout: The longest wait in seconds. Then the connection is closed in any case.
@@ -324,19 +326,25 @@ class Connection(Closable, BlockHint):
             Exception: An error that ended background work, if no call has raised it before. The
                 connection is closed.
         """
-        if self._is_parents:
+        if self._is_parents or self._session.is_closed or self._is_draining:
             return
+        self._is_draining = True
         deadline = Deadline.after(timeout)
         errors: list[Exception] = []
         received = self._session.drainables.in_use()
-        for end, _ in received:
-            await _attempt(end, errors)
-        await self._drain_subscriptions(deadline)
-        for _, ended in received:
-            await _attempt(partial(ended, deadline), errors)
-        await self._session.close()
+        try:
+            for end, _ in received:
+                await _attempt(end, errors)
+            await self._drain_subscriptions(deadline)
+            for _, ended in received:
+                await _attempt(partial(ended, deadline), errors)
+        finally:
+            await self._session.close()
         if errors:
-            raise errors[0]
+            first, *others = errors
+            for each in others:
+                first.add_note(f"also: {each}")
+            raise first
 
     async def _drain_subscriptions(self, deadline: Deadline) -> None:
         listed, self._subscriptions = self._subscriptions, {}

@@ -26,7 +26,7 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet, ref
 
 from js_async.runtime.waiter import Waiter, Wakeable
@@ -434,11 +434,13 @@ class Caller:
     """The task that calls a method."""
 
     def __init__(self) -> None:
-        self._task = ref(cast("asyncio.Task[Any]", asyncio.current_task()))
+        task = asyncio.current_task()
+        self.key = id(task)
+        self._task = None if task is None else ref(task)
 
     def may_call_again(self) -> bool:
         """Return whether the task still runs and is not the one that asks, which waits."""
-        task = self._task()
+        task = None if self._task is None else self._task()
         return task is not None and not task.done() and task is not asyncio.current_task()
 
 

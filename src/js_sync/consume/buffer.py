@@ -113,8 +113,8 @@ class MessageBuffer(ItemSource[Message[Any]]):
     @property
     def buffered(self) -> int:
         """The number of messages that have arrived and were not taken."""
-        in_mailbox = len(self._channel.box.frames) if self._channel else 0
-        return len(self.ready.messages) + in_mailbox
+        frames = tuple(self._channel.box.frames) if self._channel else ()
+        return len(self.ready.messages) + sum(not is_status(frame) for frame in frames)
 
     @property
     def outstanding(self) -> int:

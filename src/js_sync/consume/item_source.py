@@ -40,8 +40,9 @@ class ItemSource(Closable, Generic[T]):
         """Where the items come from, for the text of the public object."""
         self.turn: Final = TimedLock()
         """The lock that a caller holds while it takes an item."""
-        self._taker: Caller | None = None
-        self._end_is_known = False
+        # The callers that have not seen the end. Those that found an item buffered may be missing.
+        self._takers: dict[int, Caller] = {}
+        self._is_left = False
 
     @property
     def is_ended(self) -> bool:
@@ -69,15 +70,16 @@ class ItemSource(Closable, Generic[T]):
         item = self.take_nowait()
         if item is not None:
             return item
-        lock, held = self.turn, False
-        self._taker = Caller()
+        lock, held, item = self.turn, False, None
+        caller = Caller()
+        self._takers[caller.key] = caller
         try:
             held = lock.try_acquire() or self.acquire(deadline)
             item = self._take_next(deadline)
         finally:
             lock.release(held)
-            # The caller is done with the items before.
-            self._end_is_known = self.is_ended
+            if item is None and self.is_ended:
+                self._takers.pop(caller.key, None)
         return item
 
     def acquire(self, deadline: Deadline) -> bool:
@@ -95,21 +97,24 @@ class ItemSource(Closable, Generic[T]):
         raise NotImplementedError
 
     def drained(self, deadline: Deadline) -> None:
-        """Wait until the items that have arrived were taken, and the caller came back for more.
+        """Wait until the items that have arrived were taken, and their callers came back for more.
 
         A caller that is busy with its last item then acknowledges it before the connection closes.
-        The wait also ends at the deadline, and if the caller has ended, or is the one that waits
-        here.
+        The wait also ends at the deadline, and if nobody can take the items: the callers have
+        ended, or the only one waits here.
         """
         never = Signal()
-        while not self._end_is_known and not deadline.expired():
-            if not self.buffered and (self._taker is None or not self._taker.may_call_again()):
+        while not self._is_left and not deadline.expired():
+            callers = list(self._takers.values())
+            if not (any(each.may_call_again() for each in callers) if callers else self.buffered):
                 break
             never.sleep(Deadline.after(_LOOK))
+        if self.buffered:
+            self.close()
 
     def _note_closed(self) -> None:
         """Record that the source was closed, so that `drained` waits for nobody."""
-        self._end_is_known = True
+        self._is_left = True
 
     def close(self) -> None:
         """End the source."""

@@ -202,6 +202,8 @@ class Processing(BackgroundWork):
         self._input.check()
         self._results.open(self._input, stream.ts)
         self._consuming = self._new_consumption()
+        buffer = buffer_of(self._consuming.messages)
+        buffer.ends_by(buffer.drain, self._ended_by)
         if self._stopping.is_set():
             # `stop` or `drain` was called during the requests.
             self._consuming.end_soon()

@@ -507,7 +507,9 @@ class Caller:
     """The thread that calls a method."""
 
     def __init__(self) -> None:
-        self._thread = ref(threading.current_thread())
+        thread = threading.current_thread()
+        self.key = id(thread)
+        self._thread = ref(thread)
 
     def may_call_again(self) -> bool:
         """Return whether the thread still runs and is not the one that asks, which waits."""

@@ -98,6 +98,138 @@ async def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
     assert await states(server, name) == (1, 0, 0)
 
 
+async def test_the_last_of_several_messages_is_acknowledged(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 2)
+    consumer = await stream.create_consumer(PATIENT)
+    seen = []
+
+    async def read():
+        async with consumer.messages() as messages:
+            async for message in messages:
+                seen.append(message)
+                await pause(0.5)
+                await message.ack()
+
+    async def drain():
+        await eventually(count_is, seen, 1)
+        await connection.drain(timeout=60)
+
+    await together(read, drain)
+    assert len(seen) == 2
+    assert await states(server, name) == (2, 0, 0)
+
+
+async def test_all_callers_of_an_iteration_acknowledge_their_messages(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    seen = []
+    async with consumer.messages() as messages:
+
+        async def read():
+            async for message in messages:
+                seen.append(message)
+                await pause(0.5)
+                await message.ack()
+
+        async def drain():
+            await eventually(count_is, seen, 1)
+            await connection.drain(timeout=60)
+
+        await together(read, read, drain)
+    assert await states(server, name) == (1, 0, 0)
+
+
+async def test_what_nobody_takes_is_returned(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 5)
+    consumer = await stream.create_consumer(PATIENT)
+    async with consumer.messages() as messages:
+        async for message in messages:
+            await message.ack()
+            break
+        await connection.drain(timeout=3600)
+    async with js.connect(server.url) as other:
+        batch = await other.jetstream().bind_consumer(name, "c").fetch(4, timeout=30)
+    assert sorted(message.metadata.stream_seq for message in batch) == [2, 3, 4, 5]
+
+
+async def test_heartbeats_are_nothing_to_wait_for(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    async with consumer.messages(heartbeat=0.5) as messages:
+        await (await messages.next(timeout=30)).ack()
+        await pause(1.5)
+        assert messages.buffered == 0
+        await connection.drain(timeout=3600)
+
+
+async def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    begun = []
+
+    async def handler(message):
+        begun.append(message)
+        raise SystemExit(3)
+
+    consuming = consumer.consume(handler)
+    await consuming.start()
+    await eventually(count_is, begun, 1)
+    with pytest.raises(SystemExit):
+        await connection.drain(timeout=60)
+    assert connection.is_closed
+
+
+async def test_a_second_call_leaves_the_first_alone(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    begun, ended = [], []
+
+    async def handler(message):
+        begun.append(message)
+        await pause(1)
+        await message.ack()
+        ended.append(message)
+
+    async def second():
+        await pause(0.3)
+        await connection.drain(timeout=60)
+        assert not ended
+
+    consuming = consumer.consume(handler)
+    await consuming.start()
+    await eventually(count_is, begun, 1)
+    await together(lambda: connection.drain(timeout=60), second)
+    assert ended
+    assert await states(server, name) == (1, 0, 0)
+
+
+async def test_draining_raises_the_error_of_a_processing(server, name):
+    connection = await js.connect(server.url)
+    jet = connection.jetstream()
+    stream = await filled(jet, name, 1)
+    results = await filled(jet, f"{name}R", 0)
+    await stream.create_consumer(PATIENT)
+    begun = []
+
+    async def handler(message):
+        begun.append(message)
+        raise js.OutcomeUnknown("nothing is known")
+
+    work = Processing(jet, name, "c", handler, into=results.name, by="id")
+    await work.start()
+    await eventually(count_is, begun, 1)
+    with pytest.raises(js.OutcomeUnknown, match="nothing is known"):
+        await connection.drain(timeout=60)
+    assert connection.is_closed
+    await work.stop()
+
+
 async def test_a_caller_that_left_its_loop_may_drain(server, name):
     connection = await js.connect(server.url)
     stream = await filled(connection.jetstream(), name, 1)

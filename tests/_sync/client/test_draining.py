@@ -99,6 +99,138 @@ def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
     assert states(server, name) == (1, 0, 0)
 
 
+def test_the_last_of_several_messages_is_acknowledged(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 2)
+    consumer = stream.create_consumer(PATIENT)
+    seen = []
+
+    def read():
+        with consumer.messages() as messages:
+            for message in messages:
+                seen.append(message)
+                pause(0.5)
+                message.ack()
+
+    def drain():
+        eventually(count_is, seen, 1)
+        connection.drain(timeout=60)
+
+    together(read, drain)
+    assert len(seen) == 2
+    assert states(server, name) == (2, 0, 0)
+
+
+def test_all_callers_of_an_iteration_acknowledge_their_messages(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    consumer = stream.create_consumer(PATIENT)
+    seen = []
+    with consumer.messages() as messages:
+
+        def read():
+            for message in messages:
+                seen.append(message)
+                pause(0.5)
+                message.ack()
+
+        def drain():
+            eventually(count_is, seen, 1)
+            connection.drain(timeout=60)
+
+        together(read, read, drain)
+    assert states(server, name) == (1, 0, 0)
+
+
+def test_what_nobody_takes_is_returned(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 5)
+    consumer = stream.create_consumer(PATIENT)
+    with consumer.messages() as messages:
+        for message in messages:
+            message.ack()
+            break
+        connection.drain(timeout=3600)
+    with js.connect(server.url) as other:
+        batch = other.jetstream().bind_consumer(name, "c").fetch(4, timeout=30)
+    assert sorted(message.metadata.stream_seq for message in batch) == [2, 3, 4, 5]
+
+
+def test_heartbeats_are_nothing_to_wait_for(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    consumer = stream.create_consumer(PATIENT)
+    with consumer.messages(heartbeat=0.5) as messages:
+        (messages.next(timeout=30)).ack()
+        pause(1.5)
+        assert messages.buffered == 0
+        connection.drain(timeout=3600)
+
+
+def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    consumer = stream.create_consumer(PATIENT)
+    begun = []
+
+    def handler(message):
+        begun.append(message)
+        raise SystemExit(3)
+
+    consuming = consumer.consume(handler)
+    consuming.start()
+    eventually(count_is, begun, 1)
+    with pytest.raises(SystemExit):
+        connection.drain(timeout=60)
+    assert connection.is_closed
+
+
+def test_a_second_call_leaves_the_first_alone(server, name):
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, 1)
+    consumer = stream.create_consumer(PATIENT)
+    begun, ended = [], []
+
+    def handler(message):
+        begun.append(message)
+        pause(1)
+        message.ack()
+        ended.append(message)
+
+    def second():
+        pause(0.3)
+        connection.drain(timeout=60)
+        assert not ended
+
+    consuming = consumer.consume(handler)
+    consuming.start()
+    eventually(count_is, begun, 1)
+    together(lambda: connection.drain(timeout=60), second)
+    assert ended
+    assert states(server, name) == (1, 0, 0)
+
+
+def test_draining_raises_the_error_of_a_processing(server, name):
+    connection = js.connect(server.url)
+    jet = connection.jetstream()
+    stream = filled(jet, name, 1)
+    results = filled(jet, f"{name}R", 0)
+    stream.create_consumer(PATIENT)
+    begun = []
+
+    def handler(message):
+        begun.append(message)
+        raise js.OutcomeUnknown("nothing is known")
+
+    work = Processing(jet, name, "c", handler, into=results.name, by="id")
+    work.start()
+    eventually(count_is, begun, 1)
+    with pytest.raises(js.OutcomeUnknown, match="nothing is known"):
+        connection.drain(timeout=60)
+    assert connection.is_closed
+    work.stop()
+
+
 def test_a_caller_that_left_its_loop_may_drain(server, name):
     connection = js.connect(server.url)
     stream = filled(connection.jetstream(), name, 1)

@@ -112,8 +112,8 @@ LAZY_FLOOR: Final = Fault(
 MIXED_FILTERS: Final = Fault(
     happens="a consumer with several filters skips messages, if one filter has `*` where another"
     " one has a word, such as `a.*` and `a.b.c`",
-    done="reads receive all messages and select them; other consumers with such filters are"
-    " refused",
+    done="reads receive all messages and select them; other consumers with such filters, ordered"
+    " reads included, are refused",
     test="_async/read/test_mixed_filters::test_a_read_with_mixed_filters_is_complete",
     goes="without support for 2.12.3",
     spans=((_FIRST, (2, 12, 4)),),
