@@ -41,6 +41,8 @@ class LocalStore:
                 os.fsync(file.fileno())
             os.link(building, target)
         except FileExistsError:
+            # The process that created it may have ended before it did this.
+            sync([target.parent])
             raise KeyTaken(key) from None
         finally:
             building.unlink(missing_ok=True)

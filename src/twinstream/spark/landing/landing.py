@@ -12,6 +12,7 @@ from twinstream.lake.entry import DEAD_LETTERS, BatchEntry
 from twinstream.lake.journal import Journal
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.local_store import LocalStore
+from twinstream.lake.owners import claim
 from twinstream.lake.plan import Plan
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
@@ -171,7 +172,9 @@ class _Work:
     def refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table has rows of a batch with this number or a later one."""
         root, stream = self.landing.root, self.landing.stream
-        tables = self.landing.names.possible(self.landing.options.value_format)
+        tables = tuple(self.landing.names.possible(self.landing.options.value_format))
+        for table in tables:
+            claim(LocalStore(root / JOURNAL), table, f"stream {stream}")
         refuse_taken(lambda table, at: reaches(root / table, at), tables, batch, f"stream {stream}")
 
     def land(self, plan: Plan, last: BatchEntry | None) -> BatchEntry:

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from twinstream.errors.transient import NO_RESPONSE
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.origin import Origin
@@ -69,8 +70,11 @@ class SourceBatches:
         self._engine.cancel(self._group)
 
     def close(self) -> None:
-        """Close the connection to the server."""
-        self._leader.close()
+        """Close the connection to the server, and end the processes of tasks."""
+        try:
+            self._leader.close()
+        finally:
+            self._engine.cancel(self._group)
 
     def next_plan(self, batch: int, last: BatchEntry | None) -> Plan | None:
         """Return the plan of the next batch after `last`, or `None` if no batch is due."""
@@ -117,10 +121,14 @@ class SourceBatches:
             entry = batch.land(self._leader, self._engine, self._group)
         finally:
             tables.close()
-        (state,) = self._leader.states()
+        try:
+            (state,) = self._leader.states()
+            backlog = max(0, state.next - plan.end)
+        except NO_RESPONSE:
+            backlog = 0  # the batch is committed, so its entry must not wait for the server
         return evolve(
             entry,
-            backlog=max(0, state.next - plan.end),
+            backlog=backlog,
             seconds=round(time.monotonic() - started, 3),
         )
 
