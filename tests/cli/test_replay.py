@@ -188,19 +188,26 @@ def test_an_error_of_the_read_says_how_far_it_came(
     assert raised.value.__cause__ is lost
 
 
-def test_a_message_that_cannot_be_sent_ends_the_replay(run: Run, jet: js_sync.JetStream) -> None:
-    name = f"REPLAY{next(_numbers)}"
-    config = StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory")
-    jet.create_stream(config)
-    for size in (10, 20, 3000, 30):
-        jet.publish(f"{name}.a", b"x" * size)
-    with NatsServer("max_payload: 2000", VERSION) as small:
-        with js_sync.connect(small.url) as nc:
-            nc.jetstream().create_stream(config)
-        done = run("replay", name, "--to", small.url, "--speed", "max")
-    assert done.exit_code == 1
-    assert "2 messages up to sequence 2 (" in done.stderr
-    assert "--from 3 replays the rest" in done.stderr
+def test_an_error_of_sending_says_how_far_it_came(
+    jet: js_sync.JetStream, other: NatsServer, filled: tuple[str, str]
+) -> None:
+    name, copy = filled
+    transfer = Transfer(Masks([]), 0, Event())
+    with js_sync.connect(other.url) as nc:
+        sender = nc.jetstream()
+
+        def closing() -> Iterator[js_sync.StreamMessage]:
+            for count, message in enumerate(jet.bind_stream(name).read()):
+                if count == 2:
+                    deadline = time.monotonic() + LIMIT
+                    while not all(handle.is_done for _, _, handle in transfer._pending):
+                        assert time.monotonic() < deadline
+                        time.sleep(0.01)
+                    nc.close()
+                yield message
+
+        with pytest.raises(Failure, match=r"2 messages up to sequence 3 .*--from 4 replays"):
+            transfer.send(closing(), sender, copy, lambda: None)
 
 
 def test_the_distances_in_time(
