@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from attrs import evolve
 
 import js_sync
 from tests.cli.output import Run, json_lines
@@ -188,26 +189,16 @@ def test_an_error_of_the_read_says_how_far_it_came(
     assert raised.value.__cause__ is lost
 
 
-def test_an_error_of_sending_says_how_far_it_came(
-    jet: js_sync.JetStream, other: NatsServer, filled: tuple[str, str]
+def test_a_message_that_cannot_be_sent_ends_the_replay(
+    jet: js_sync.JetStream, far: js_sync.JetStream, filled: tuple[str, str]
 ) -> None:
     name, copy = filled
-    transfer = Transfer(Masks([]), 0, Event())
-    with js_sync.connect(other.url) as nc:
-        sender = nc.jetstream()
-
-        def closing() -> Iterator[js_sync.StreamMessage]:
-            for count, message in enumerate(jet.bind_stream(name).read()):
-                if count == 2:
-                    deadline = time.monotonic() + LIMIT
-                    while not all(handle.is_done for _, _, handle in transfer._pending):
-                        assert time.monotonic() < deadline
-                        time.sleep(0.01)
-                    nc.close()
-                yield message
-
-        with pytest.raises(Failure, match=r"2 messages up to sequence 3 .*--from 4 replays"):
-            transfer.send(closing(), sender, copy, lambda: None)
+    messages = list(jet.bind_stream(name).read())
+    messages[2] = evolve(messages[2], subject="not a subject")
+    text = r"message 4 \(not a subject\) cannot be sent: .*; 2 messages up to sequence 3 .*--from 4"
+    with pytest.raises(Failure, match=text):
+        Transfer(Masks([]), 0, Event()).send(messages, far, copy, lambda: None)
+    assert len(stored(far, copy)) == 2
 
 
 def test_the_distances_in_time(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from twinstream.cli.failures import Failure
 from twinstream.cli.replay.masking import Masks
 from twinstream.cli.screen import counted
-from twinstream.errors import BadPayload, TwinstreamError
+from twinstream.errors import BadArgument, BadPayload, TwinstreamError
 from twinstream.records.header_names import MSG_ID, TTL
 from twinstream.records.publish_request import PublishRequest
 
@@ -106,7 +106,10 @@ class Transfer:
             if self._pauses(message.time.ns - first.time.ns, begun):
                 return False
             request = self._request(message)
-            handle = publisher.send(request)
+            try:
+                handle = publisher.send(request)
+            except BadArgument as error:
+                raise BadArgument(f"{_named(message)} cannot be sent: {error}") from error
             self._pending.append((message, _digest(message, request.data), handle))
             while self._pending and self._pending[0][2].is_done:
                 self._settle(name, advance)
@@ -128,8 +131,7 @@ class Transfer:
             data = self._masks.masked(message.data)
         except BadPayload as error:
             raise BadPayload(
-                f"message {message.seq} ({message.subject}) cannot be masked: {error}; leave its"
-                " subject out with --subject"
+                f"{_named(message)} cannot be masked: {error}; leave its subject out with --subject"
             ) from error
         headers = message.headers
         return PublishRequest(
@@ -149,12 +151,11 @@ class Transfer:
             later = len(self._pending)
             more = f"; {counted(later, 'later message')} may be stored, too" if later else ""
             raise Failure(
-                f"message {message.seq} ({message.subject}) was not acknowledged: {error};"
-                f" {self.reached(name)}{more}"
+                f"{_named(message)} was not acknowledged: {error}; {self.reached(name)}{more}"
             ) from error
         if ack.stream != name:
             raise Failure(
-                f"message {message.seq} ({message.subject}) was stored by {ack.stream}, not by"
+                f"{_named(message)} was stored by {ack.stream}, not by"
                 f" {name}: its subjects were changed meanwhile; {self.reached(name)}"
             )
         if ack.duplicate:
@@ -202,6 +203,10 @@ class Transfer:
         """Whether the other stream has stored the messages in another order."""
         seqs = self._seqs
         return any(seqs[at] >= seqs[at + 1] for at in range(len(seqs) - 1))
+
+
+def _named(message: StreamMessage) -> str:
+    return f"message {message.seq} ({message.subject})"
 
 
 def _digest(message: StreamMessage, data: bytes) -> int:
