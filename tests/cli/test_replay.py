@@ -9,17 +9,22 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
+from attrs import evolve
 
 import js_sync
 from tests.cli.output import Run, json_lines
 from tests.cli.terminal import COMMAND, LIMIT
 from tests.conftest import VERSION
+from twinstream.cli.failures import Failure
 from twinstream.cli.replay.masking import Masks
-from twinstream.errors import BadPayload
+from twinstream.cli.replay.transfer import Transfer
+from twinstream.errors import BadPayload, ConnectionLost
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 
 pytestmark = pytest.mark.since("2.11")
 _numbers = itertools.count(1)
@@ -117,14 +122,14 @@ def test_a_part_of_a_stream_with_masked_members(
     name, copy = filled
     words = ("--from", "3", "--until", "5", "--mask", "customer.email", "--mask", "id")
     done = run("replay", name, "--to", other.url, *words, "--mask", "none", "--speed", "max")
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 1, done.output
     assert done.stdout.splitlines() == [
         f"replayed 2 messages of {name} into {copy}, as sequences 2 to 3",
         "masked 2 members customer.email",
         "masked 2 members id",
         "masked 0 members none",
     ]
-    assert "no message has a member 'none'" in done.stderr
+    assert "error: no message has a member 'none'" in done.stderr
     assert [each.data for each in stored(far, copy)] == [
         b'{"id": 0, "email": "3@x", "customer": {"email": "***", "age": 1.5}}',
         b'{"id": 0, "email": "4@x", "customer": {"email": "***", "age": 1.5}}',
@@ -146,7 +151,54 @@ def test_what_is_not_json_is_not_sent_unmasked(
     refused = run("replay", name, *words)
     assert refused.exit_code == 1
     assert f"message 6 ({name}.text) cannot be masked: it is not JSON" in refused.stderr
-    assert len(stored(far, copy)) <= 4
+    assert "4 messages up to sequence 5 (" in refused.stderr
+    assert "--from 6 replays the rest" in refused.stderr
+    assert len(stored(far, copy)) == 4
+
+
+def test_messages_in_flight_count_when_one_cannot_be_masked(
+    run: Run, jet: js_sync.JetStream, other: NatsServer, far: js_sync.JetStream
+) -> None:
+    name = f"REPLAY{next(_numbers)}"
+    for each in (jet, far):
+        each.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
+    with jet.publisher() as publisher:
+        for number in range(200):
+            publisher.send(f"{name}.a", b'{"email": "x", "n": %d}' % number)
+    jet.publish(f"{name}.a", b"text")
+    refused = run("replay", name, "--to", other.url, "--mask", "email", "--speed", "max")
+    assert refused.exit_code == 1
+    assert f"message 201 ({name}.a) cannot be masked" in refused.stderr
+    assert "200 messages up to sequence 200 (" in refused.stderr
+    assert f"are stored in {name}; --from 201 replays the rest" in refused.stderr
+    assert far.bind_stream(name).info().state.messages == 200
+
+
+def test_an_error_of_the_read_says_how_far_it_came(
+    jet: js_sync.JetStream, far: js_sync.JetStream, filled: tuple[str, str]
+) -> None:
+    name, copy = filled
+    lost = ConnectionLost("the source is gone")
+
+    def broken() -> Iterator[js_sync.StreamMessage]:
+        yield from jet.bind_stream(name).read()
+        raise lost
+
+    with pytest.raises(Failure, match="the source is gone; 4 messages up to sequence 5") as raised:
+        Transfer(Masks([]), 0, Event()).send(broken(), far, copy, lambda: None)
+    assert raised.value.__cause__ is lost
+
+
+def test_a_message_that_cannot_be_sent_ends_the_replay(
+    jet: js_sync.JetStream, far: js_sync.JetStream, filled: tuple[str, str]
+) -> None:
+    name, copy = filled
+    messages = list(jet.bind_stream(name).read())
+    messages[2] = evolve(messages[2], subject="not a subject")
+    text = r"message 4 \(not a subject\) cannot be sent: .*; 2 messages up to sequence 3 .*--from 4"
+    with pytest.raises(Failure, match=text):
+        Transfer(Masks([]), 0, Event()).send(messages, far, copy, lambda: None)
+    assert len(stored(far, copy)) == 2
 
 
 def test_the_distances_in_time(
@@ -234,6 +286,52 @@ def test_never_into_the_own_server(
     assert run("replay", name, "--to", same, "--speed", "max", "--yes").exit_code == 0
 
 
+def test_never_into_a_server_behind_a_leaf_node(run: Run) -> None:
+    [port] = free_ports(1)
+    hub_config = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
+    leaf_config = f'leafnodes {{ remotes [ {{ url: "nats-leaf://127.0.0.1:{port}" }} ] }}'
+    with (
+        NatsServer(hub_config, VERSION, domain="hub") as hub,
+        NatsServer(leaf_config, VERSION, domain="leaf") as leaf,
+        js_sync.connect(hub.url) as upper,
+        js_sync.connect(leaf.url) as lower,
+    ):
+        _wait_until_connected(upper, lower)
+        for nc, name in ((upper, "UPPER"), (lower, "LOWER")):
+            config = StreamConfig(name=name, subjects=["s.>"], storage="memory")
+            nc.jetstream().create_stream(config)
+        lower.jetstream().publish("s.a", b"x")
+        before = lower.jetstream().bind_stream("LOWER").info().state.last_seq
+        done = run("replay", "LOWER", "--server", leaf.url, "--to", hub.url, "--speed", "max")
+        assert done.exit_code == 1
+        assert f"{hub.url} is the server of LOWER itself, or connected to it" in done.stderr
+        assert lower.jetstream().bind_stream("LOWER").info().state.last_seq == before
+
+
+def _wait_until_connected(sender: js_sync.Connection, receiver: js_sync.Connection) -> None:
+    """Wait until messages of a connection reach the other one."""
+    deadline = time.monotonic() + LIMIT
+    with receiver.subscribe("connected") as arrived:
+        while True:
+            sender.publish("connected")
+            if arrived.next(timeout=0.1) is not None:
+                return
+            assert time.monotonic() < deadline
+
+
+def test_no_password_of_several_addresses_is_shown(
+    run: Run, server: NatsServer, names: tuple[str, str], jet: js_sync.JetStream
+) -> None:
+    name, _ = names
+    jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
+    place = server.url.removeprefix("nats://")
+    url = f"nats://bob:secret1@{place},nats://bob:secret2@{place}"
+    refused = run("replay", name, "--to", url, "--speed", "max")
+    assert refused.exit_code == 1
+    assert f"nats://{place},nats://{place} is the server of" in refused.stderr
+    assert "secret" not in refused.output
+
+
 def test_another_account_of_the_server_is_another_place(
     run: Run, server: NatsServer, tmp_path: Path
 ) -> None:
@@ -293,6 +391,13 @@ def test_an_interrupt_says_how_far_it_came(
         ('{"p": {"r": 1}, "r": 2, "q": {"r": 3}}', '{"p": {"r": 1}, "r": 2, "q": {"r": 3}}'),
         ('{"a": 1, "a": "x"}', '{"a": 0, "a": "***"}'),
         ('{"ä": "€", "a": "ü"}', '{"ä": "€", "a": "***"}'),
+        ('{"A": 1, "P": {"q": {"R": 2}}, "b": "A"}', '{"A": 0, "P": {"q": {"R": 0}}, "b": "A"}'),
+        ('{"p.q.r": 1, "x": {"P.Q.R": "s"}}', '{"p.q.r": 0, "x": {"P.Q.R": "***"}}'),
+        ('{"b": "{\\"a\\": 1}", "c": "{\\"d\\"}"}', '{"b": "{\\"a\\": 0}", "c": "{\\"d\\"}"}'),
+        ('{"p": "{\\"q\\": [{\\"r\\": 1}]}"}', '{"p": "{\\"q\\": [{\\"r\\": 0}]}"}'),
+        (r'"\"{\\\"a\\\":1}\""', r'"\"{\\\"a\\\":0}\""'),
+        ('{"b": "{\\u0022c\\": 1}"}', '{"b": "{\\u0022c\\": 1}"}'),
+        ('{"a": {"bob@x": 1}}', '{"a": {"bob@x": 0}}'),
         ("3", "3"),
         ("", ""),
     ],
@@ -307,6 +412,12 @@ def test_masked_members(data: str, expected: str | None) -> None:
     masked = masks.masked(data.encode())
     assert masked.decode() == (special[data[0]] if expected is None else expected)
     assert masks.masked(masked) == masked
+
+
+def test_masks_are_counted_by_their_own_spelling() -> None:
+    masks = Masks(["Email", "email", "other"])
+    assert masks.masked(b'{"EMAIL": "x"}') == b'{"EMAIL": "***"}'
+    assert masks.found == {"Email": 1, "email": 1, "other": 0}
 
 
 @pytest.mark.parametrize("data", [b"x", b"\xff", b"[1,]", b"{", b"[" * 100_000], ids=repr)

@@ -82,8 +82,9 @@ def replay(
     stream is read, and compared with what was sent.
 
     --mask NAME replaces the values of all JSON members of this name, and --mask customer.email
-    those of a path from the top. Strings become "***", numbers 0, and truth values false. A message
-    that is not JSON then ends the replay before it is sent.
+    those of a path from the top. Strings become "***", numbers 0, and truth values false. Upper and
+    lower case are the same. A message that is not JSON then ends the replay before it is sent, and
+    a MEMBER that no message has fails the command.
 
     The user and password of the other server are those of its URL. After Ctrl-C no more messages
     are sent, and the command says how far it came.
@@ -99,10 +100,10 @@ def replay(
     ):
         source = target.jetstream(nc).get_stream(stream)
         jet, info = other.jetstream(far), source.info()
-        if not yes and is_own_server(nc, info, far, jet):
+        if not yes and is_own_server(nc, info, far, jet, target.inbox_prefix):
             raise Failure(
-                f"{_shown(url)} is the server of {stream} itself: the messages would be stored in"
-                " the same account again; give another server, or --yes"
+                f"{_shown(url)} is the server of {stream} itself, or connected to it: the messages"
+                " would be stored in the same account again; give another server, or --yes"
             )
         filters = subjects or tuple(info.config.subjects or ()) or (">",)
         name = taker_of(jet, source, filters, _shown(url))
@@ -115,14 +116,26 @@ def replay(
             raise Failure(f"interrupted: {transfer.reached(name)}")
         differences = transfer.differences(jet.bind_stream(name))
     _report(stream, name, transfer, masks, reading, time.monotonic() - begun, as_json)
+    unmasked = [member for member, count in masks.found.items() if not count]
+    failures = []
+    if unmasked and transfer.stored:
+        failures.append(
+            f"no message has a member {', '.join(map(repr, unmasked))}, so the messages in {name}"
+            " are not masked for it: delete them there, and correct --mask"
+        )
     if differences:
-        raise Failure(f"stream {name} is not as it was sent: {'; '.join(differences)}")
+        failures.append(f"stream {name} is not as it was sent: {'; '.join(differences)}")
+    if failures:
+        raise Failure("; ".join(failures))
 
 
 def _shown(url: str) -> str:
-    """Return an address without user and password."""
-    scheme, separator, rest = url.rpartition("://")
-    return scheme + separator + rest.rpartition("@")[2]
+    """Return an address, or several with commas, without users and passwords."""
+    shown = []
+    for each in url.split(","):
+        scheme, separator, rest = each.rpartition("://")
+        shown.append(scheme + separator + rest.rpartition("@")[2])
+    return ",".join(shown)
 
 
 def _range(start: int | datetime | None, end: int | datetime | None) -> dict[str, Any]:
@@ -171,9 +184,6 @@ def _report(
             f"{counted(transfer.duplicates, 'message')} not stored again: {name} has the message"
             " ids already"
         )
-    for member, count in masks.found.items():
-        if not count and transfer.stored:
-            alerts().print(f"no message has a member {member!r}, so nothing was masked for it")
     overtaken = None if reading.report is None else reading.report.overtaken_at
     if overtaken is not None:
         alerts().print(

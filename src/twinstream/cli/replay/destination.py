@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from attrs import evolve
 
@@ -21,6 +22,9 @@ __all__ = ["is_own_server", "other_server", "taker_of"]
 _USER: Final = "$SYS.REQ.USER.INFO"
 # How many subjects that are not taken are named.
 _NAMED: Final = 3
+# For how many seconds a message may be on its way between two servers, and how often it is sent.
+_PROBED: Final = 0.5
+_PROBES: Final = 5
 
 
 def other_server(target: Target, url: str, creds: str | None, nkey: str | None) -> Target:
@@ -40,12 +44,15 @@ def other_server(target: Target, url: str, creds: str | None, nkey: str | None) 
     )
 
 
-def is_own_server(source: Connection, info: StreamInfo, other: Connection, jet: JetStream) -> bool:
+def is_own_server(
+    source: Connection, info: StreamInfo, other: Connection, jet: JetStream, inbox_prefix: str
+) -> bool:
     """Return whether the stream of `info` is in the account and system of the other connection.
 
     Servers are compared by their ids and by the names of their clusters, accounts by what the
     servers report. A server that reports no account counts as the same account. A stream of the
-    same name and time of creation is the same one, whatever leads to it.
+    same name and time of creation is the same one, whatever leads to it. Servers that forward
+    messages to each other, such as a leaf node and its hub, are the same system.
     """
     try:
         found = jet.get_stream(info.config.name or "").info()
@@ -57,9 +64,28 @@ def is_own_server(source: Connection, info: StreamInfo, other: Connection, jet: 
         ours = {source.server_info.cluster, *_cluster(info)} - {""}
         theirs = {other.server_info.cluster, *([] if found is None else _cluster(found))} - {""}
         if not ours & theirs:
-            return False
+            return _is_forwarded(other, source, f"{inbox_prefix}.{uuid4().hex}")
     mine, yours = _account(source), _account(other)
     return None in (mine, yours) or mine == yours
+
+
+def _is_forwarded(sender: Connection, receiver: Connection, inbox: str) -> bool:
+    """Return whether messages of one connection reach the other one, through any servers.
+
+    A connection without permission for `inbox` counts as not reached.
+    """
+    try:
+        with receiver.subscribe(inbox) as arrived:
+            receiver.flush()
+            # Another server may get to know the subscription later: send several times.
+            for _ in range(_PROBES):
+                sender.publish(inbox)
+                sender.flush()
+                if arrived.next(timeout=_PROBED / _PROBES) is not None:
+                    return True
+    except TwinstreamError:
+        pass
+    return False
 
 
 def _cluster(info: StreamInfo) -> list[str]:

@@ -24,24 +24,26 @@ _MASKED_WORDS: Final = {"true": "false", "false": "false", "null": "null"}
 
 
 _Paths = Sequence[tuple[str, tuple[str, ...]]]
+_Names = Sequence[tuple[str, str]]
 
 
 class Masks:
     """The members whose values are masked, and how often each was found.
 
     A name such as `email` means the members with this name at any depth. A path such as
-    `customer.email` begins at the top; it continues in each element of a list. Strings become
+    `customer.email` begins at the top; it continues in each element of a list, and also means the
+    members with this whole name at any depth. Upper and lower case are the same. Strings become
     `"***"`, numbers 0 and truth values false; null stays. In an object or a list, each value is
-    masked.
+    masked, and the names stay. JSON within a string is masked like JSON in its place.
     """
 
     def __init__(self, members: Iterable[str]) -> None:
         """Take the paths of the members. Raises `ValueError` for one with an empty name."""
-        paths = {member: tuple(member.split(".")) for member in members}
+        paths = {member: tuple(member.casefold().split(".")) for member in members}
         for member, path in paths.items():
             if not all(path):
                 raise ValueError(f"{member!r} is not a path of members, such as customer.email")
-        self._names: Final = {member for member, path in paths.items() if len(path) == 1}
+        self._names: Final = [(member, member.casefold()) for member in paths]
         self._paths: Final = [each for each in paths.items() if len(each[1]) > 1]
         self.found: Final = Counter(dict.fromkeys(paths, 0))
         """The number of masked members by their path."""
@@ -66,7 +68,7 @@ class Masks:
 class _Walk:
     """One pass through JSON text, which is known to be valid."""
 
-    def __init__(self, text: str, names: set[str], found: Counter[str]) -> None:
+    def __init__(self, text: str, names: _Names, found: Counter[str]) -> None:
         self._text: Final = text
         self._names: Final = names
         self._found: Final = found
@@ -96,18 +98,35 @@ class _Walk:
         assert found is not None
         if hide:
             shown = HIDDEN if first == '"' else _MASKED_WORDS.get(found[0], "0")
+        else:
+            shown = self._within(found[0], paths) if first == '"' else found[0]
+        if shown != found[0]:
             self._parts.append(text[self._copied : at] + shown)
             self._copied = found.end()
         return found.end()
+
+    def _within(self, string: str, paths: _Paths) -> str:
+        """Return a string, in whose content the members are masked if it is JSON."""
+        content = json.loads(string)
+        if not content.lstrip().startswith(("{", "[", '"')):
+            return string
+        try:
+            json.loads(content)
+        except ValueError:
+            return string
+        walk = _Walk(content, self._names, self._found)
+        walk.value(0, paths, hide=False)
+        result = walk.result()
+        return string if result == content else json.dumps(result)
 
     def _object(self, at: int, paths: _Paths, *, hide: bool) -> int:
         text, at = self._text, self._skip(at + 1)
         while text[at] != "}":
             found = _STRING.match(text, at)
             assert found is not None
-            name, colon = json.loads(found[0]), self._skip(found.end())
-            hits = [mask for mask, rest in paths if rest == (name,)]
-            hits += [name] if name in self._names else []
+            name, colon = json.loads(found[0]).casefold(), self._skip(found.end())
+            hits = {mask for mask, rest in paths if rest == (name,)}
+            hits |= {mask for mask, folded in self._names if folded == name}
             self._found.update(hits)
             inner = [(mask, rest[1:]) for mask, rest in paths if rest[0] == name and rest[1:]]
             at = self._next(self.value(colon + 1, inner, hide=hide or bool(hits)))

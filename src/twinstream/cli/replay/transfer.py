@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from twinstream.cli.failures import Failure
 from twinstream.cli.replay.masking import Masks
 from twinstream.cli.screen import counted
-from twinstream.errors import BadPayload, TwinstreamError
+from twinstream.errors import BadArgument, BadPayload, TwinstreamError
 from twinstream.records.header_names import MSG_ID, TTL
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_sync import JetStream, PublishHandle, Stream, StreamMessage
+    from js_sync import JetStream, Publisher, PublishHandle, Stream, StreamMessage
 
 __all__ = ["Transfer"]
 
@@ -75,26 +75,45 @@ class Transfer:
         """Send messages into the stream `name`, and return whether all were sent.
 
         The stop event ends the transfer. Calls `advance` for each acknowledged message. Raises
-        `Failure` for a message that cannot be masked, and for one that is not stored; it says how
-        far the transfer has come.
+        `Failure` for a message that cannot be read, masked or sent, and for one that is not
+        stored; it says how far the transfer has come.
         """
+        with jet.publisher(window=_WINDOW, raise_failures=False) as publisher:
+            try:
+                is_whole = self._send_with(publisher, messages, name, advance)
+            except TwinstreamError as error:
+                # The messages in flight are stored nevertheless: count them first.
+                try:
+                    self._settle_all(name, advance)
+                except Failure as lost:
+                    raise Failure(f"{error}; {lost.message}") from error
+                raise Failure(f"{error}; {self.reached(name)}") from error
+            self._settle_all(name, advance)
+        return is_whole
+
+    def _send_with(
+        self,
+        publisher: Publisher,
+        messages: Iterable[StreamMessage],
+        name: str,
+        advance: Callable[[], None],
+    ) -> bool:
+        """Send messages, and return whether all were sent. Some of them are in flight then."""
         begun = time.monotonic()
         first: StreamMessage | None = None
-        is_whole = True
-        with jet.publisher(window=_WINDOW, raise_failures=False) as publisher:
-            for message in messages:
-                first = first or message
-                if self._pauses(message.time.ns - first.time.ns, begun):
-                    is_whole = False
-                    break
-                request = self._request(message, name)
+        for message in messages:
+            first = first or message
+            if self._pauses(message.time.ns - first.time.ns, begun):
+                return False
+            request = self._request(message)
+            try:
                 handle = publisher.send(request)
-                self._pending.append((message, _digest(message, request.data), handle))
-                while self._pending and self._pending[0][2].is_done:
-                    self._settle(name, advance)
-            while self._pending:
+            except BadArgument as error:
+                raise BadArgument(f"{_named(message)} cannot be sent: {error}") from error
+            self._pending.append((message, _digest(message, request.data), handle))
+            while self._pending and self._pending[0][2].is_done:
                 self._settle(name, advance)
-        return is_whole
+        return True
 
     def _pauses(self, distance: int, begun: float) -> bool:
         """Wait until a message is due, and return whether to stop.
@@ -107,18 +126,21 @@ class Transfer:
                 return self._stop.wait(min(pause, threading.TIMEOUT_MAX))
         return self._stop.is_set()
 
-    def _request(self, message: StreamMessage, name: str) -> PublishRequest:
+    def _request(self, message: StreamMessage) -> PublishRequest:
         try:
             data = self._masks.masked(message.data)
         except BadPayload as error:
-            raise Failure(
-                f"message {message.seq} ({message.subject}) cannot be masked: {error}; leave its"
-                f" subject out with --subject; {self.reached(name)}"
+            raise BadPayload(
+                f"{_named(message)} cannot be masked: {error}; leave its subject out with --subject"
             ) from error
         headers = message.headers
         return PublishRequest(
             message.subject, data, headers.to_publish() or None, msg_id=headers.get(MSG_ID)
         )
+
+    def _settle_all(self, name: str, advance: Callable[[], None]) -> None:
+        while self._pending:
+            self._settle(name, advance)
 
     def _settle(self, name: str, advance: Callable[[], None]) -> None:
         """Wait for the outcome of the oldest message."""
@@ -129,12 +151,11 @@ class Transfer:
             later = len(self._pending)
             more = f"; {counted(later, 'later message')} may be stored, too" if later else ""
             raise Failure(
-                f"message {message.seq} ({message.subject}) was not acknowledged: {error};"
-                f" {self.reached(name)}{more}"
+                f"{_named(message)} was not acknowledged: {error}; {self.reached(name)}{more}"
             ) from error
         if ack.stream != name:
             raise Failure(
-                f"message {message.seq} ({message.subject}) was stored by {ack.stream}, not by"
+                f"{_named(message)} was stored by {ack.stream}, not by"
                 f" {name}: its subjects were changed meanwhile; {self.reached(name)}"
             )
         if ack.duplicate:
@@ -182,6 +203,10 @@ class Transfer:
         """Whether the other stream has stored the messages in another order."""
         seqs = self._seqs
         return any(seqs[at] >= seqs[at + 1] for at in range(len(seqs) - 1))
+
+
+def _named(message: StreamMessage) -> str:
+    return f"message {message.seq} ({message.subject})"
 
 
 def _digest(message: StreamMessage, data: bytes) -> int:
