@@ -510,8 +510,8 @@ class KeyValue(NoContainer, Generic[V]):
         `delete` or `purge` only, and that the bucket had no smaller history and no TTL before.
 
         In a cluster, a restart of its server empties a bucket in memory without replicas. Times
-        before the first stored revision of a bucket in memory are therefore refused. After such a restart the
-        bucket uses its revisions again: do not keep a revision from before.
+        before the first stored revision of a bucket in memory are therefore refused. After such a
+        restart the bucket uses its revisions again: do not keep a revision from before.
 
         Args:
             moment: A revision, or a time with a zone (server 2.11). What was stored at this
