@@ -6,11 +6,13 @@ import itertools
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 import pytest
 
 import js_sync
+from js_sync.kv.writes import BucketWrites
 from tests.cli.output import Run, json_lines
 from tests.cli.terminal import COMMAND, LIMIT
 from twinstream.cli.message.start_position import Moment
@@ -60,6 +62,7 @@ def test_the_changes_between_two_moments(run: Run, bucket: js_sync.KeyValue[byte
     assert run("kv", "diff", name, "t*", "--from", "2").exit_code == 1
     assert run("kv", "diff", name, "tea", "none", "--from", "2").stdout.startswith("tea\tchanged")
     assert run("kv", "diff", name, "--from", "5").stdout == ""
+    assert "swap them" in run("kv", "diff", name, "--from", "5", "--to", "2").stderr
     created = bucket.history("tea")[0].created
     lines = json_lines(run("kv", "diff", name, "--from", created.rfc3339(), "--json"))
     assert [line["change"] for line in lines] == ["added", "changed"]
@@ -74,7 +77,7 @@ def test_what_is_no_longer_held_is_refused(run: Run, bucket: js_sync.KeyValue[by
     assert "(revision 6) on" in refused.stderr
     early = run("kv", "diff", bucket.bucket, "--from", "1h")
     assert early.exit_code == 1
-    assert "it was created at" in early.stderr
+    assert "its first stored revision is from" in early.stderr
     assert run("kv", "diff", "NO_BUCKET", "--from", "1").exit_code == 3
 
 
@@ -148,6 +151,23 @@ def test_what_is_written_during_the_question_is_kept(
     assert f"restored 2 keys of {name}" in out
     assert "left 1 key that another client has written since: tea;" in err
     assert values(bucket) == {"tea": b"newest", "cake": b"450"}
+
+
+def test_a_revert_that_fails_says_how_far_it_got(
+    run: Run, bucket: js_sync.KeyValue[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = BucketWrites.update
+
+    def failing(writes: BucketWrites, key: str, *rest: Any, **options: Any) -> int:
+        if key == "tea":
+            raise js_sync.OutcomeUnknown("the answer was lost")
+        return update(writes, key, *rest, **options)
+
+    monkeypatch.setattr(BucketWrites, "update", failing)
+    failed = run("kv", "revert", bucket.bucket, "--to", "2", "--in-parts", "--yes")
+    assert failed.exit_code == 1
+    assert "2 of 3 changes were undone; it is unknown whether key 'tea' was undone" in failed.stderr
+    assert values(bucket) == {"tea": b"310", "cake": b"450"}
 
 
 def test_arguments_of_revert(run: Run, bucket: js_sync.KeyValue[bytes]) -> None:

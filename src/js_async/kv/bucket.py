@@ -509,6 +509,10 @@ class KeyValue(NoContainer, Generic[V]):
         history and of `purge`. Where all gaps do, it trusts that keys with a value were removed by
         `delete` or `purge` only, and that the bucket had no smaller history and no TTL before.
 
+        In a cluster, a restart of its server empties a bucket in memory without replicas. Times
+        before the first stored revision of a bucket in memory are therefore refused. After such a
+        restart the bucket uses its revisions again: do not keep a revision from before.
+
         Args:
             moment: A revision, or a time with a zone (server 2.11). What was stored at this
                 revision or time is part of the state. A time to come means the present revision.
@@ -517,8 +521,10 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises:
             PastNotHeld: Revisions of this state were removed: by the history, a TTL, a purge or a
-                rollup. Or the bucket did not exist. `earliest_revision` and `earliest_time` are
-                those of the earliest state from which on the bucket holds all states.
+                rollup. Or the bucket did not exist, is in memory and stores nothing as old, or is a
+                mirror that may not have copied all of this state. `earliest_revision` and
+                `earliest_time` are those of the earliest state from which on the bucket holds all
+                states.
             BadArgument: The bucket has not reached the revision, or the time has no zone.
             BucketNotFound: The bucket does not exist.
             InvalidKey: One of `keys` is invalid.
@@ -543,13 +549,13 @@ class KeyValue(NoContainer, Generic[V]):
 
         Args:
             a: The first moment, as in `at`.
-            b: The second moment. None is now.
+            b: The second moment, not before `a`. None is now.
             keys: Only compare keys that match one of these; by default all keys.
             idle_timeout: Seconds without progress after which the call fails.
 
         Raises:
             PastNotHeld: The state of one of the moments is not held whole, as in `at`.
-            BadArgument: As in `at`.
+            BadArgument: As in `at`, or `a` is later than `b`.
             BucketNotFound: The bucket does not exist.
         """
         from js_async.kv.past import changes_between
@@ -567,9 +573,10 @@ class KeyValue(NoContainer, Generic[V]):
     ) -> list[KeyChange[V]]:
         """Undo changes that `diff` returned, unless a key was written since.
 
-        Keys get the values that they had before, without a TTL; keys that had none are deleted. Up
-        to 1,000 changes are written as one atomic batch (server 2.12), if the stream of the bucket
-        has `allow_atomic`. A write on another client's newer revision is refused.
+        Keys get the values that they had before, with their headers except those of the server,
+        such as a TTL; keys that had none are deleted. Up to 1,000 changes are written as one atomic
+        batch (server 2.12), if the stream of the bucket has `allow_atomic`. A write on another
+        client's newer revision is refused.
 
         Args:
             changes: The changes from a past moment until now, or some of them.
@@ -587,12 +594,13 @@ class KeyValue(NoContainer, Generic[V]):
                 undone.
             BadArgument: There are more changes than fit into a batch, or they are those of another
                 bucket.
-            TwinstreamError: Another error of `update`.
+            TwinstreamError: Another error of `update`. A note says how many changes were undone,
+                and which key is next.
         """
         from js_async.kv.revert import revert
 
         within = self._place.api.timeout if timeout is None else seconds(timeout)
-        given = (self._place, self._writes, self._maker, changes, in_parts, within)
+        given = (self._place, self._writes, changes, in_parts, within)
         return await revert(*given)
 
     def _filters(self, keys: str | Iterable[str] | None) -> list[str]:

@@ -23,7 +23,7 @@ from js_async.read.stream_range import open_range
 from twinstream.core.deadline import Deadline
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
-from twinstream.core.kv.past import StoredRevisions, removal_of
+from twinstream.core.kv.past import StoredRevisions, mirror_delay, removal_of
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import SnapshotRequest, choose
 from twinstream.core.read.snapshot import Latest
@@ -36,7 +36,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.errors.kv import raise_for_bucket
-from twinstream.models import RetentionPolicy, StreamInfo, Timestamp
+from twinstream.models import RetentionPolicy, StorageType, StreamInfo, Timestamp
 from twinstream.records.entry import Entries, Entry
 from twinstream.records.key_change import KeyChanges, key_changes
 
@@ -75,6 +75,11 @@ async def changes_between(
     first, second = moments
     checked = (_moment(first, "a"), None if second is None else _moment(second, "b"))
     before, after = await _states(place, filters, checked, timeout)
+    if second is not None and before.revision > after.revision:
+        raise BadArgument(
+            f"the moment a, revision {before.revision}, is later than the moment b, revision"
+            f" {after.revision}: swap them"
+        )
     return key_changes(
         place.bucket,
         place.subjects.stored,
@@ -118,7 +123,8 @@ async def _states(
 ) -> list[_State]:
     """Read the states at some moments, all of one bucket, and check that they are whole.
 
-    None is the present. If the bucket is re-created meanwhile, the function starts over.
+    None is the present. If the bucket is re-created or loses revisions meanwhile, because it is in
+    memory and its server restarts, the function starts over.
     """
     api, name = place.api, place.stream.name
     try:
@@ -126,7 +132,7 @@ async def _states(
             info = await confirmed_info(api, name, Deadline.after(timeout))
             states = [await _state(place, info, filters, each, timeout) for each in moments]
             now = await confirmed_info(api, name, Deadline.after(timeout))
-            if now.created == info.created:
+            if now.created == info.created and now.state.last_seq >= info.state.last_seq:
                 await _check_whole(place, now, states, timeout)
                 return states
     except TwinstreamError as error:
@@ -159,22 +165,41 @@ async def _revision_at(
     """Return the last revision of a state, and how messages of errors show the moment.
 
     Raises `BadArgument` for a revision that the bucket has not reached, and `PastNotHeld` for a
-    time before the bucket was created.
+    time before the bucket was created, or at which the bucket may have had other messages.
     """
     last = info.state.last_seq
     if isinstance(moment, int):
         if moment > last:
             raise BadArgument(f"bucket {place.bucket} is at revision {last}, not yet at {moment}")
         return moment, f"revision {moment}"
-    shown, state = moment.rfc3339(), info.state
-    # A restored bucket, and a mirror, have messages that are older than the stream.
-    known = (info.created, state.first_ts if state.messages else None)
-    created = min((each for each in known if each is not None), default=None)
-    if created is not None and moment < created:
-        raise PastNotHeld.before_creation(place.bucket, shown, created)
+    shown = moment.rfc3339()
+    _check_begun(place.bucket, info, moment, shown)
     # What was stored at this very moment belongs to the state.
     after = Timestamp.from_ns(moment.ns + 1)
-    return await first_seq_at(place.api, place.stream.name, after, last + 1) - 1, shown
+    revision = await first_seq_at(place.api, place.stream.name, after, last + 1) - 1
+    if info.config.mirror is not None and revision >= last:
+        # No later message shows that all messages up to the moment were copied.
+        delay = mirror_delay(info.mirror)
+        if delay:
+            raise PastNotHeld.not_copied(place.bucket, shown, delay)
+    return revision, shown
+
+
+def _check_begun(bucket: str, info: StreamInfo, moment: Timestamp, shown: str) -> None:
+    """Raise `PastNotHeld` for a time before the first state that the stream can know."""
+    state = info.state
+    first = state.first_ts if state.messages else None
+    if info.config.storage == StorageType.MEMORY:
+        # In a cluster, a restart of its server empties the stream, but keeps the time of creation,
+        # and sequences begin again. Without messages, only the present state is known.
+        known = first or info.ts
+        if known is not None and moment < known:
+            raise PastNotHeld.in_memory(bucket, shown, first)
+        return
+    # A restored bucket, and a mirror, have messages that are older than the stream.
+    created = min((each for each in (info.created, first) if each is not None), default=None)
+    if created is not None and moment < created:
+        raise PastNotHeld.before_creation(bucket, shown, created)
 
 
 async def _check_whole(

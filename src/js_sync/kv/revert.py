@@ -10,18 +10,20 @@ from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.writes import BucketWrites
 from js_sync.publish.atomic_batch import AtomicBatch
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.publish.limits import BATCH_MESSAGES
 from twinstream.errors import (
     BadArgument,
+    ConnectionLost,
+    OutcomeUnknown,
     RevisionMismatch,
     TwinstreamError,
     UnsuitableSettings,
     WrongLastSequence,
 )
 from twinstream.errors.kv import raise_for_bucket
-from twinstream.records.entry import DELETED, Entry
+from twinstream.records.entry import DELETED, Entry, may_be_marker
 from twinstream.records.guarantee_gap import GuaranteeGap
+from twinstream.records.headers import Headers, HeaderValues
 from twinstream.records.key_change import KeyChange, KeyChanges
 
 __all__ = ["revert"]
@@ -32,7 +34,6 @@ V = TypeVar("V")
 def revert(
     place: BucketStreams,
     writes: BucketWrites,
-    maker: EntryMaker[V],
     changes: KeyChanges[V],
     in_parts: bool,
     timeout: float,
@@ -57,7 +58,7 @@ def revert(
                 f"{len(undone)} changes do not fit into one atomic batch of {BATCH_MESSAGES}"
                 " messages: revert fewer keys, or revert with in_parts=True in several batches"
             )
-        return _one_by_one(writes, maker, undone, timeout, in_parts)
+        return _one_by_one(writes, undone, timeout, in_parts)
     except TwinstreamError as error:
         raise_for_bucket(place.bucket, error)
 
@@ -93,6 +94,9 @@ def _in_batches(
                 )
                 raise
             left += part
+        except TwinstreamError as error:
+            _note_progress(error, at, len(left), changes, f"the batch from key {part[0].key!r} on")
+            raise
     return left
 
 
@@ -115,7 +119,6 @@ def _batch(
 
 def _one_by_one(
     writes: BucketWrites,
-    maker: EntryMaker[V],
     changes: Sequence[KeyChange[V]],
     timeout: float,
     in_parts: bool,
@@ -125,26 +128,53 @@ def _one_by_one(
     Without `in_parts`, raise the refusal of the only write.
     """
     left: list[KeyChange[V]] = []
-    for change in changes:
+    for at, change in enumerate(changes):
         (data, headers), revision, key = _wanted(change), _revision(change), _key(change)
         try:
-            if revision:
-                writes.update(key, data, revision, headers=headers, timeout=timeout)
-            else:
-                writes.create(key, data, maker, timeout=timeout)
+            # With revision 0, the server refuses the write even if the key has only a marker.
+            writes.update(key, data, revision, headers=headers, timeout=timeout)
         except RevisionMismatch:
             if not in_parts:
                 raise
             left.append(change)
+        except TwinstreamError as error:
+            _note_progress(error, at, len(left), changes, f"key {change.key!r}")
+            raise
     return left
 
 
-def _wanted(change: KeyChange[V]) -> tuple[bytes, dict[str, str] | None]:
-    """Return the value before a change, or an empty one and the headers of a marker."""
+def _note_progress(
+    error: TwinstreamError, at: int, left: int, changes: Sequence[KeyChange[V]], next_one: str
+) -> None:
+    """Note on an error how many of the changes were undone, and what is next.
+
+    The writes of the changes before `at` are done, except for `left` ones that were refused.
+    """
+    text = f"{at - left} of {len(changes)} changes were undone"
+    if left:
+        text += f", and {left} left because another client has written a key since"
+    if isinstance(error, OutcomeUnknown | ConnectionLost | TimeoutError):
+        text += f"; it is unknown whether {next_one} was undone"
+    else:
+        text += f"; the next is {next_one}"
+    error.add_note(text)
+
+
+def _wanted(change: KeyChange[V]) -> tuple[bytes, HeaderValues | None]:
+    """Return value and headers before a change, or an empty value and the headers of a marker."""
     before = change.before
     if before is not None and before.is_value:
-        return before.raw_value, None
+        return before.raw_value, _own(before.headers)
     return b"", DELETED
+
+
+def _own(headers: Headers) -> HeaderValues | None:
+    """Return the headers of a value that are neither for nor from the server, with all values."""
+    own: dict[str, list[str]] = {}
+    for name, value in headers.pairs:
+        if not name.lower().startswith("nats-") and not may_be_marker(name.encode()):
+            own.setdefault(name, []).append(value)
+    return own or None
 
 
 def _revision(change: KeyChange[V]) -> int:

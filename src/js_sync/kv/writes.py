@@ -207,12 +207,12 @@ class BucketWrites:
         data: bytes,
         revision: int,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: HeaderValues | None = None,
         rollup: Rollup | None = None,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Replace `revision` of a key and return the new revision.
+        """Replace `revision` of a key, of which 0 is none, and return the new revision.
 
         Raises `RevisionMismatch` if the key is at another revision.
         """

@@ -128,6 +128,29 @@ class PastNotHeld(TwinstreamError):
             earliest_time=created,
         )
 
+    @classmethod
+    def in_memory(cls, bucket: str, moment: str, first: Timestamp | None) -> PastNotHeld:
+        """Return the error for a moment before the first stored revision of a bucket in memory.
+
+        `first` is the time of this revision, None if no revision is stored.
+        """
+        held = "it holds no revision"
+        if first is not None:
+            held = f"its first stored revision is from {first.rfc3339()}"
+        return cls(
+            f"bucket {bucket} does not hold its whole state at {moment}: it is stored in memory, so"
+            f" a restart of its server may have removed revisions; {held}",
+            earliest_time=first,
+        )
+
+    @classmethod
+    def not_copied(cls, bucket: str, moment: str, reason: str) -> PastNotHeld:
+        """Return the error for a moment after the last message that a mirror has copied."""
+        return cls(
+            f"bucket {bucket} may not hold its whole state at {moment}: it is a mirror, and"
+            f" {reason}; try again when it has caught up, or read its origin"
+        )
+
 
 class RevisionMismatch(WrongLastSequence):
     """The key is at another revision than expected (10071, 10164).
@@ -225,4 +248,6 @@ def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:
     meant = bucket_error(bucket, error)
     if meant is error:
         raise error
+    for note in getattr(error, "__notes__", ()):
+        meant.add_note(note)
     raise meant from error

@@ -8,14 +8,19 @@ from random import Random
 import pytest
 
 import js_async as js
+from js_async.kv import revert
+from js_async.kv.past import entries_at
+from js_async.runtime.concurrency import aside
 from tests._async.buckets import bucket
 from tests._async.flow import eventually, together
+from twinstream.core.kv.past import mirror_delay
 from twinstream.errors import PastNotHeld, UnsuitableSettings
 from twinstream.models import (
     ConsumerConfig,
     KeyValueConfig,
     StreamConfig,
     StreamSource,
+    StreamSourceInfo,
     Timestamp,
     evolve,
 )
@@ -88,7 +93,7 @@ async def test_a_time_is_the_state_with_what_was_stored_at_it(opened, name):
 
 async def test_what_is_no_moment_of_the_bucket_is_refused(opened, name):
     async with opened() as jet:
-        made = await bucket(jet, name, history=10)
+        made = await bucket(jet, name, history=10, storage="file")
         created = (await made.status()).info.created
         assert values(await made.at(created)) == {}
         await written(made, "a=1")
@@ -104,6 +109,38 @@ async def test_what_is_no_moment_of_the_bucket_is_refused(opened, name):
             await made.at(datetime.now())
         with pytest.raises(js.BucketNotFound):
             await jet.bind_key_value(f"{name}-none").at(1)
+
+
+async def test_a_restart_of_a_server_empties_a_bucket_in_memory(cluster, name):
+    """Afterwards the bucket looks as if it had always been empty."""
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        lost = await bucket(jet, name, history=10)
+        await written(lost, "a=1", "b=1")
+        old = (await lost.status()).info
+        before = (await lost.get("b")).created
+        await aside(cluster.node(old.cluster.leader).restart)
+
+        async def emptied():
+            try:
+                return (await lost.status()).info.state.last_seq == 0
+            except js.TwinstreamError:
+                return False
+
+        await eventually(emptied, patience=90)
+        assert (await lost.status()).info.created == old.created
+        with pytest.raises(PastNotHeld, match=r"in memory, .* it holds no revision") as refused:
+            await lost.at(before)
+        assert refused.value.earliest_time is None
+        with pytest.raises(PastNotHeld):
+            await lost.diff(before)
+        assert values(await lost.at(datetime.now(UTC) + timedelta(days=1))) == {}
+        await written(lost, "c=1", "c=2", "c=3")
+        first = (await lost.history("c"))[0].created
+        with pytest.raises(PastNotHeld, match="its first stored revision is from") as refused:
+            await lost.at(Timestamp.from_ns(first.ns - 1))
+        assert refused.value.earliest_time == first
+        assert values(await lost.at(first)) == {"c": b"1"}
 
 
 async def test_the_history_of_a_key(opened, name):
@@ -293,6 +330,51 @@ async def test_a_mirror_with_a_longer_history_than_its_origin(opened, name):
         assert await held(copy, 6) == [1, 6]
 
 
+async def test_a_mirror_that_no_longer_hears_from_its_origin(opened, name):
+    """Only times before a copied message are known."""
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        copy = await jet.create_key_value(
+            KeyValueConfig(
+                bucket=f"{name}-copy", history=10, mirror=StreamSource(name=name), storage="memory"
+            )
+        )
+        await written(made, "a=1", "a=2")
+        first, second = [each.created for each in await made.history("a")]
+
+        async def copied():
+            return (await copy.status()).last_revision == 2
+
+        await eventually(copied)
+        assert values(await copy.at(second)) == {"a": b"2"}
+        mirror = jet.bind_stream(copy.stream_name)
+        await jet.delete_stream(made.stream_name)
+
+        async def silent():
+            return (await mirror.info()).mirror.active > timedelta(seconds=10)
+
+        await eventually(silent, patience=90)
+        with pytest.raises(PastNotHeld, match="it is a mirror, and it has not heard from"):
+            await copy.at(second)
+        read = await entries_at(copy._place, copy._maker, [], first, 10)
+        assert values(read) == {"a": b"1"}
+
+
+@pytest.mark.parametrize(
+    ("mirror", "reason"),
+    [
+        (None, "does not report"),
+        (StreamSourceInfo(name="KV_a", lag=3, active=timedelta(0)), "3 messages behind KV_a"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=-1)), "not heard from KV_a"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=11)), "KV_a for 11 s"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=1)), ""),
+    ],
+)
+async def test_how_far_a_mirror_is_behind(mirror, reason):
+    found = mirror_delay(mirror)
+    assert (reason in found) if reason else (found == "")
+
+
 async def test_a_copied_bucket(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=5)
@@ -475,13 +557,8 @@ async def test_the_changes_between_two_moments(opened, name):
         assert (was.before.is_value, was.after.value) == (False, b"1")
         assert changes["new"].before is None
         assert len(await made.diff(5, 5)) == 0
-        back = await made.diff(12, 5)
-        assert {key: each.kind.value for key, each in back.items()} == {
-            "changed": "changed",
-            "gone": "added",
-            "new": "deleted",
-            "was": "deleted",
-        }
+        with pytest.raises(js.BadArgument, match=r"revision 12, is later .* revision 5: swap them"):
+            await made.diff(12, 5)
         assert list(await made.diff(5, keys=["new", "none"])) == ["new"]
         first = (await made.history("same"))[0].created
         assert set(await made.diff(first, 3)) == {"changed"}
@@ -496,7 +573,7 @@ async def test_a_difference_to_now_needs_only_the_first_state(opened, name):
             await made.diff(2)
         assert len(await made.diff(4)) == 0
         with pytest.raises(PastNotHeld):
-            await made.diff(4, 3)
+            await made.diff(3, 4)
 
 
 async def test_values_with_codecs(opened, name):
@@ -609,8 +686,80 @@ async def test_a_value_without_a_marker_is_stored_again(opened, name):
         gone = KeyChanges(name, (2, 3), {"a": KeyChange("a", change.before, None)})
         assert await made.revert(gone) == []
         assert (await made.get("a")).value == b"1"
-        with pytest.raises(js.KeyExists):
+        with pytest.raises(js.RevisionMismatch):
             await made.revert(gone)
+
+
+async def test_a_key_that_was_created_and_deleted_since_is_left(opened, name):
+    """Its marker is newer than the changes."""
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        await written(made, "a=1", "b=1", "a", "b=2")
+        changes = await made.diff(2)
+        changed = {**changes, "a": KeyChange("a", changes["a"].before, None)}
+        left = await made.revert(KeyChanges(name, (2, 4), changed), in_parts=True)
+        assert [each.key for each in left] == ["a"]
+        assert values(await made.get_many()) == {"b": b"1"}
+
+
+@pytest.mark.since("2.12")
+@pytest.mark.parametrize("is_atomic", [True, False])
+async def test_a_value_gets_its_own_headers_back(opened, name, is_atomic):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        if is_atomic:
+            await atomic(jet, made)
+        headers = {"Kind": "x", "KV-Operation": "PUT"}
+        for key in "ab":
+            await jet.publish(f"$KV.{name}.{key}", b"1", headers={**headers, "Nats-Msg-Id": key})
+        await written(made, "a=2", "b")
+        assert await made.revert(await made.diff(2), in_parts=True) == []
+        for key in "ab":
+            entry = await made.get(key)
+            assert (entry.value, entry.headers["Kind"]) == (b"1", "x")
+            assert "KV-Operation" not in entry.headers
+            assert entry.headers.get("Nats-Msg-Id") != key
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+async def test_an_error_says_how_many_changes_were_undone(opened, name, monkeypatch, unknown):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        await written(made, "a=1", "b=1", "c=1", "a=2", "b=2", "c=2")
+        changes = await made.diff(3)
+        update = made._writes.update
+
+        async def failing(key, *rest, **options):
+            if key == "b":
+                raise js.OutcomeUnknown("lost") if unknown else js.NoResponders("no stream")
+            return await update(key, *rest, **options)
+
+        monkeypatch.setattr(made._writes, "update", failing)
+        with pytest.raises(js.OutcomeUnknown if unknown else js.NoResponders) as failed:
+            await made.revert(changes, in_parts=True)
+        end = "it is unknown whether key 'b' was undone" if unknown else "the next is key 'b'"
+        assert failed.value.__notes__ == [f"1 of 3 changes were undone; {end}"]
+        assert values(await made.get_many()) == {"a": b"1", "b": b"2", "c": b"2"}
+
+
+@pytest.mark.since("2.12")
+async def test_the_error_of_a_batch_says_how_many_changes_were_undone(opened, name, monkeypatch):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        await atomic(jet, made)
+        await written(made, "a=1", "b=1", "a=2", "b=2")
+        changes = await made.diff(2)
+
+        async def lost(*_):
+            raise js.OutcomeUnknown("lost")
+
+        monkeypatch.setattr(revert, "_batch", lost)
+        with pytest.raises(js.OutcomeUnknown) as failed:
+            await made.revert(changes)
+        (note,) = failed.value.__notes__
+        assert note == (
+            "0 of 2 changes were undone; it is unknown whether the batch from key 'a' on was undone"
+        )
 
 
 async def test_changes_of_another_bucket_are_not_undone(opened, name):

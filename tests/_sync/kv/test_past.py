@@ -9,14 +9,19 @@ from random import Random
 import pytest
 
 import js_sync as js
+from js_sync.kv import revert
+from js_sync.kv.past import entries_at
+from js_sync.runtime.concurrency import aside
 from tests._sync.buckets import bucket
 from tests._sync.flow import eventually, together
+from twinstream.core.kv.past import mirror_delay
 from twinstream.errors import PastNotHeld, UnsuitableSettings
 from twinstream.models import (
     ConsumerConfig,
     KeyValueConfig,
     StreamConfig,
     StreamSource,
+    StreamSourceInfo,
     Timestamp,
     evolve,
 )
@@ -89,7 +94,7 @@ def test_a_time_is_the_state_with_what_was_stored_at_it(opened, name):
 
 def test_what_is_no_moment_of_the_bucket_is_refused(opened, name):
     with opened() as jet:
-        made = bucket(jet, name, history=10)
+        made = bucket(jet, name, history=10, storage="file")
         created = (made.status()).info.created
         assert values(made.at(created)) == {}
         written(made, "a=1")
@@ -105,6 +110,38 @@ def test_what_is_no_moment_of_the_bucket_is_refused(opened, name):
             made.at(datetime.now())
         with pytest.raises(js.BucketNotFound):
             jet.bind_key_value(f"{name}-none").at(1)
+
+
+def test_a_restart_of_a_server_empties_a_bucket_in_memory(cluster, name):
+    """Afterwards the bucket looks as if it had always been empty."""
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        lost = bucket(jet, name, history=10)
+        written(lost, "a=1", "b=1")
+        old = (lost.status()).info
+        before = (lost.get("b")).created
+        aside(cluster.node(old.cluster.leader).restart)
+
+        def emptied():
+            try:
+                return (lost.status()).info.state.last_seq == 0
+            except js.TwinstreamError:
+                return False
+
+        eventually(emptied, patience=90)
+        assert (lost.status()).info.created == old.created
+        with pytest.raises(PastNotHeld, match=r"in memory, .* it holds no revision") as refused:
+            lost.at(before)
+        assert refused.value.earliest_time is None
+        with pytest.raises(PastNotHeld):
+            lost.diff(before)
+        assert values(lost.at(datetime.now(UTC) + timedelta(days=1))) == {}
+        written(lost, "c=1", "c=2", "c=3")
+        first = (lost.history("c"))[0].created
+        with pytest.raises(PastNotHeld, match="its first stored revision is from") as refused:
+            lost.at(Timestamp.from_ns(first.ns - 1))
+        assert refused.value.earliest_time == first
+        assert values(lost.at(first)) == {"c": b"1"}
 
 
 def test_the_history_of_a_key(opened, name):
@@ -294,6 +331,51 @@ def test_a_mirror_with_a_longer_history_than_its_origin(opened, name):
         assert held(copy, 6) == [1, 6]
 
 
+def test_a_mirror_that_no_longer_hears_from_its_origin(opened, name):
+    """Only times before a copied message are known."""
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        copy = jet.create_key_value(
+            KeyValueConfig(
+                bucket=f"{name}-copy", history=10, mirror=StreamSource(name=name), storage="memory"
+            )
+        )
+        written(made, "a=1", "a=2")
+        first, second = [each.created for each in made.history("a")]
+
+        def copied():
+            return (copy.status()).last_revision == 2
+
+        eventually(copied)
+        assert values(copy.at(second)) == {"a": b"2"}
+        mirror = jet.bind_stream(copy.stream_name)
+        jet.delete_stream(made.stream_name)
+
+        def silent():
+            return (mirror.info()).mirror.active > timedelta(seconds=10)
+
+        eventually(silent, patience=90)
+        with pytest.raises(PastNotHeld, match="it is a mirror, and it has not heard from"):
+            copy.at(second)
+        read = entries_at(copy._place, copy._maker, [], first, 10)
+        assert values(read) == {"a": b"1"}
+
+
+@pytest.mark.parametrize(
+    ("mirror", "reason"),
+    [
+        (None, "does not report"),
+        (StreamSourceInfo(name="KV_a", lag=3, active=timedelta(0)), "3 messages behind KV_a"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=-1)), "not heard from KV_a"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=11)), "KV_a for 11 s"),
+        (StreamSourceInfo(name="KV_a", lag=0, active=timedelta(seconds=1)), ""),
+    ],
+)
+def test_how_far_a_mirror_is_behind(mirror, reason):
+    found = mirror_delay(mirror)
+    assert (reason in found) if reason else (found == "")
+
+
 def test_a_copied_bucket(opened, name):
     with opened() as jet:
         made = bucket(jet, name, history=5)
@@ -476,13 +558,8 @@ def test_the_changes_between_two_moments(opened, name):
         assert (was.before.is_value, was.after.value) == (False, b"1")
         assert changes["new"].before is None
         assert len(made.diff(5, 5)) == 0
-        back = made.diff(12, 5)
-        assert {key: each.kind.value for key, each in back.items()} == {
-            "changed": "changed",
-            "gone": "added",
-            "new": "deleted",
-            "was": "deleted",
-        }
+        with pytest.raises(js.BadArgument, match=r"revision 12, is later .* revision 5: swap them"):
+            made.diff(12, 5)
         assert list(made.diff(5, keys=["new", "none"])) == ["new"]
         first = (made.history("same"))[0].created
         assert set(made.diff(first, 3)) == {"changed"}
@@ -497,7 +574,7 @@ def test_a_difference_to_now_needs_only_the_first_state(opened, name):
             made.diff(2)
         assert len(made.diff(4)) == 0
         with pytest.raises(PastNotHeld):
-            made.diff(4, 3)
+            made.diff(3, 4)
 
 
 def test_values_with_codecs(opened, name):
@@ -610,8 +687,80 @@ def test_a_value_without_a_marker_is_stored_again(opened, name):
         gone = KeyChanges(name, (2, 3), {"a": KeyChange("a", change.before, None)})
         assert made.revert(gone) == []
         assert (made.get("a")).value == b"1"
-        with pytest.raises(js.KeyExists):
+        with pytest.raises(js.RevisionMismatch):
             made.revert(gone)
+
+
+def test_a_key_that_was_created_and_deleted_since_is_left(opened, name):
+    """Its marker is newer than the changes."""
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        written(made, "a=1", "b=1", "a", "b=2")
+        changes = made.diff(2)
+        changed = {**changes, "a": KeyChange("a", changes["a"].before, None)}
+        left = made.revert(KeyChanges(name, (2, 4), changed), in_parts=True)
+        assert [each.key for each in left] == ["a"]
+        assert values(made.get_many()) == {"b": b"1"}
+
+
+@pytest.mark.since("2.12")
+@pytest.mark.parametrize("is_atomic", [True, False])
+def test_a_value_gets_its_own_headers_back(opened, name, is_atomic):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        if is_atomic:
+            atomic(jet, made)
+        headers = {"Kind": "x", "KV-Operation": "PUT"}
+        for key in "ab":
+            jet.publish(f"$KV.{name}.{key}", b"1", headers={**headers, "Nats-Msg-Id": key})
+        written(made, "a=2", "b")
+        assert made.revert(made.diff(2), in_parts=True) == []
+        for key in "ab":
+            entry = made.get(key)
+            assert (entry.value, entry.headers["Kind"]) == (b"1", "x")
+            assert "KV-Operation" not in entry.headers
+            assert entry.headers.get("Nats-Msg-Id") != key
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_an_error_says_how_many_changes_were_undone(opened, name, monkeypatch, unknown):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        written(made, "a=1", "b=1", "c=1", "a=2", "b=2", "c=2")
+        changes = made.diff(3)
+        update = made._writes.update
+
+        def failing(key, *rest, **options):
+            if key == "b":
+                raise js.OutcomeUnknown("lost") if unknown else js.NoResponders("no stream")
+            return update(key, *rest, **options)
+
+        monkeypatch.setattr(made._writes, "update", failing)
+        with pytest.raises(js.OutcomeUnknown if unknown else js.NoResponders) as failed:
+            made.revert(changes, in_parts=True)
+        end = "it is unknown whether key 'b' was undone" if unknown else "the next is key 'b'"
+        assert failed.value.__notes__ == [f"1 of 3 changes were undone; {end}"]
+        assert values(made.get_many()) == {"a": b"1", "b": b"2", "c": b"2"}
+
+
+@pytest.mark.since("2.12")
+def test_the_error_of_a_batch_says_how_many_changes_were_undone(opened, name, monkeypatch):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        atomic(jet, made)
+        written(made, "a=1", "b=1", "a=2", "b=2")
+        changes = made.diff(2)
+
+        def lost(*_):
+            raise js.OutcomeUnknown("lost")
+
+        monkeypatch.setattr(revert, "_batch", lost)
+        with pytest.raises(js.OutcomeUnknown) as failed:
+            made.revert(changes)
+        (note,) = failed.value.__notes__
+        assert note == (
+            "0 of 2 changes were undone; it is unknown whether the batch from key 'a' on was undone"
+        )
 
 
 def test_changes_of_another_bucket_are_not_undone(opened, name):

@@ -29,13 +29,14 @@ work of a smaller history or a TTL that the bucket had earlier.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 from attrs import frozen
 
 from twinstream.core.read.page import StoredPage, ns_of
 from twinstream.errors import PastNotHeld
-from twinstream.models import DiscardPolicy, StreamConfig, Timestamp
+from twinstream.models import DiscardPolicy, StreamConfig, StreamSourceInfo, Timestamp
 from twinstream.models.digits import natural
 from twinstream.records.entry import KeyValueOperation, may_be_marker, operation_of
 from twinstream.records.header_names import (
@@ -45,7 +46,23 @@ from twinstream.records.header_names import (
 )
 from twinstream.records.headers import Headers
 
-__all__ = ["Removal", "StoredRevisions", "removal_of"]
+__all__ = ["Removal", "StoredRevisions", "mirror_delay", "removal_of"]
+
+# A server hears from the origin of a mirror each second, even if there are no new messages.
+_SILENCE: Final = timedelta(seconds=10)
+
+
+def mirror_delay(mirror: StreamSourceInfo | None) -> str:
+    """Return why a mirror may lack messages that its origin stores; empty if it does not."""
+    if mirror is None:
+        return "the server does not report how much of its origin it has copied"
+    if mirror.lag:
+        return f"it is {mirror.lag} messages behind {mirror.name}"
+    if mirror.active is None or mirror.active < timedelta(0):
+        return f"it has not heard from {mirror.name} yet"
+    if mirror.active > _SILENCE:
+        return f"it has not heard from {mirror.name} for {mirror.active.total_seconds():.0f} s"
+    return ""
 
 
 @frozen
