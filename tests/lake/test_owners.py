@@ -16,7 +16,5 @@ def test_a_table_has_one_owner(tmp_path: Path) -> None:
     claim(store, "orders", "stream ORDERS")
     claim(store, "orders", "stream ORDERS")
     claim(store, "dead_letters/source=ORDERS", "stream ORDERS")
-    with pytest.raises(
-        JournalError, match="stream ORDERS lands into the table orders"
-    ):
+    with pytest.raises(JournalError, match="stream ORDERS lands into the table orders"):
         claim(store, "orders", "stream OTHERS")
