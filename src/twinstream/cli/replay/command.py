@@ -117,7 +117,7 @@ def replay(
         differences = transfer.differences(jet.bind_stream(name))
     _report(stream, name, transfer, masks, reading, time.monotonic() - begun, as_json)
     unmasked = [member for member, count in masks.found.items() if not count]
-    failures = []
+    failures: list[str] = []
     if unmasked and transfer.stored:
         failures.append(
             f"no message has a member {', '.join(map(repr, unmasked))}, so the messages in {name}"
@@ -131,7 +131,7 @@ def replay(
 
 def _shown(url: str) -> str:
     """Return an address, or several with commas, without users and passwords."""
-    shown = []
+    shown: list[str] = []
     for each in url.split(","):
         scheme, separator, rest = each.rpartition("://")
         shown.append(scheme + separator + rest.rpartition("@")[2])
