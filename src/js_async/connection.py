@@ -326,7 +326,9 @@ class Connection(Closable, BlockHint):
             Exception: An error that ended background work, if no call has raised it before. The
                 connection is closed.
         """
-        if self._is_parents or self._session.is_closed or self._is_draining:
+        if self._is_parents:
+            return
+        if self._session.is_closed or self._is_draining:
             return
         self._is_draining = True
         deadline = Deadline.after(timeout)
