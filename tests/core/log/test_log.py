@@ -57,9 +57,9 @@ from twinstream.errors import (
     ConnectionFailed,
     RequestTimeout,
 )
+from twinstream.lake.entry import BatchEntry
 from twinstream.spark.pipeline import pipeline_events
 from twinstream.spark.pipeline.runner import _pass_on
-from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 SOURCE = Path(twinstream.core.__file__).parents[2]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
