@@ -99,8 +99,8 @@ class ItemSource(Closable, Generic[T]):
         """Wait until the items that have arrived were taken, and their callers came back for more.
 
         A caller that is busy with its last item then acknowledges it before the connection closes.
-        The wait also ends at the deadline, and if nobody can take the items: the callers have
-        ended, or the only one waits here.
+        The wait also ends at the deadline, and if no caller can take the items: all have ended, or
+        the only one waits here.
         """
         never = Signal()
         while not self._is_left and not deadline.expired():
@@ -112,7 +112,7 @@ class ItemSource(Closable, Generic[T]):
             await self.close()
 
     def _note_closed(self) -> None:
-        """Record that the source was closed, so that `drained` waits for nobody."""
+        """Record that the source was closed, so that `drained` does not wait."""
         self._is_left = True
 
     async def close(self) -> None:

@@ -131,7 +131,8 @@ class Worker(BackgroundWork):
             check_name(consumer, "consumer")
         else:
             check_kind(consumer, ConsumerConfig, "consumer", "a name or a ConsumerConfig")
-            _suitable(consumer, stream_name)
+            # Without an `ack_policy`, the client asks for an explicit one.
+            _suitable(consumer, consumer.ack_policy or AckPolicy.EXPLICIT, stream_name)
         check_handler(handler)
         self._payloads: Final = payloads_of_handler(handler)
         self._jet: Final = jet
@@ -187,7 +188,10 @@ class Worker(BackgroundWork):
     def _begin(self) -> None:
         consumer = self._bound()
         info = consumer.cached_info
-        config = _suitable(info.config if info is not None else None, f"{consumer}")
+        found = info.config if info is not None else None
+        if found is None:
+            raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
+        config = _suitable(found, found.ack_policy, f"{consumer}")
         self._consumer = consumer
         self._outcomes = Outcomes(
             self._settings,
@@ -387,9 +391,9 @@ class Worker(BackgroundWork):
             self._buffer.progress.release(job.message)
 
 
-def _suitable(config: ConsumerConfig | None, where: str) -> ConsumerConfig:
+def _suitable(config: ConsumerConfig, ack_policy: AckPolicy | None, where: str) -> ConsumerConfig:
     """Return the configuration of a worker's consumer. Raises `BadArgument` for others."""
-    if config is None or config.ack_policy not in {None, AckPolicy.EXPLICIT}:
+    if ack_policy != AckPolicy.EXPLICIT:
         raise BadArgument(f"{where}: a worker needs ack_policy explicit")
     if config.deliver_subject is not None:
         raise BadArgument(

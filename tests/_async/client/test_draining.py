@@ -237,7 +237,7 @@ async def test_a_caller_that_left_its_loop_may_drain(server, name):
     async with consumer.messages() as messages:
         message = await messages.next(timeout=30)
         await message.ack()
-        # Nobody else takes messages, so there is nothing to wait for.
+        # No other caller takes messages, so there is nothing to wait for.
         await connection.drain(timeout=3600)
     assert connection.is_closed
 

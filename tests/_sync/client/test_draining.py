@@ -238,7 +238,7 @@ def test_a_caller_that_left_its_loop_may_drain(server, name):
     with consumer.messages() as messages:
         message = messages.next(timeout=30)
         message.ack()
-        # Nobody else takes messages, so there is nothing to wait for.
+        # No other caller takes messages, so there is nothing to wait for.
         connection.drain(timeout=3600)
     assert connection.is_closed
 

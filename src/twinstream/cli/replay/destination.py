@@ -22,7 +22,7 @@ __all__ = ["is_own_server", "other_server", "taker_of"]
 _USER: Final = "$SYS.REQ.USER.INFO"
 # How many subjects that are not taken are named.
 _NAMED: Final = 3
-# For how many seconds a message may be on its way between two servers, and how often it is sent.
+# The longest wait for one probe message between two servers (seconds), and how many are sent.
 _PROBED: Final = 0.5
 _PROBES: Final = 5
 
