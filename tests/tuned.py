@@ -31,6 +31,7 @@ CONSTANTS: Final = {
     "fetch pause": "twin.consume.fetch_rounds._PAUSE",
     "fetch round": "twin.consume.fetch_rounds.ROUND",
     "group source check": "twin.groups.source_check._INTERVAL",
+    "group subject check": "twin.groups.subject_check._INTERVAL",
     "held rows": "twinstream.spark.landing.table_files._HELD",
     "large plan": "twinstream.spark.source.plan.LARGE",
     "learned names": "twinstream.spark.decode.decode._MOST_LEARNED",

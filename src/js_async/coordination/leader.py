@@ -24,6 +24,8 @@ class Leader(BackgroundWork):
 
     Three kinds of error end the campaign: an error of a handler, unsuitable settings of a
     re-created stream, and an error that waiting cannot resolve. `wait` and `stop` raise the error.
+    A `LeaseLost` that `on_elected` raises after its term, for example by `lease.check()`, only ends
+    the handler: the candidate campaigns again.
     """
 
     _area = "coordination"

@@ -14,6 +14,7 @@ from js_async.groups.member_work import MemberSettings, MemberWork
 from js_async.groups.member_worker import MemberWorker
 from js_async.groups.message import GroupMessage
 from js_async.groups.source_check import SourceCheck
+from js_async.groups.subject_check import SubjectCheck
 from js_async.runtime.concurrency import (
     Handler,
     Signal,
@@ -189,14 +190,15 @@ class GroupWorker(BackgroundWork):
 
     async def _work(self) -> None:
         self._spawn_beside(self._watch.follow, "twinstream-group-watch")
-        if self._names.kind == "elastic":
-            work = self._member_work
-            check = SourceCheck(
-                self._jet, self._names, self._report, lambda: work.counts[0], self._ended
-            )
-            self._spawn_beside(check.run, "twinstream-group-source")
-        membership = self._membership
+        jet, names, report, membership = self._jet, self._names, self._report, self._membership
+        if names.kind == "elastic":
+            source = SourceCheck(jet, names, report, lambda: self.handled, self._ended)
+            self._spawn_beside(source.run, "twinstream-group-source")
         if membership is not None:
+            subjects = SubjectCheck(
+                jet, names, membership, report, lambda: self.handled, self._ended
+            )
+            self._spawn_beside(subjects.run, "twinstream-group-subjects")
             await self._stay_member(membership)
 
     def _spawn_beside(self, work: Work, name: str) -> None:

@@ -16,7 +16,7 @@ from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.log.events import Elected, WillRetry
 from twinstream.core.log.logger import Log
-from twinstream.errors import RequestTimeout, StreamNotFound, TwinstreamError
+from twinstream.errors import LeaseLost, RequestTimeout, StreamNotFound, TwinstreamError
 
 __all__ = ["Campaign"]
 
@@ -175,8 +175,10 @@ class _Term:
             try:
                 call(self._handler, self._lease)
             except BaseException as error:
-                # `ended` raises the error.
-                self._error = error
+                # A handler that calls `lease.check()` ends in this way when its term has ended.
+                if not isinstance(error, LeaseLost) or self._lease.is_held:
+                    # `ended` raises the error.
+                    self._error = error
         if self._error is not None:
             self._lease.release()
 

@@ -8,11 +8,11 @@ import pytest
 import js_async as js
 from js_async.coordination import Coordination
 from js_async.runtime.concurrency import Signal
-from tests._async.flow import eventually
+from tests._async.flow import eventually, pause
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import UnsuitableSettings
+from twinstream.errors import LeaseLost, UnsuitableSettings
 
 
 class Candidate:
@@ -95,6 +95,47 @@ async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
         assert await leader.holder() is None
         with pytest.raises(js.BadArgument, match="started already"):
             await leader.start()
+
+
+async def test_a_handler_that_checks_its_lease_ends_with_its_term(opened, name):
+    async with opened() as jet:
+        coordination = Coordination(jet, name, create=True)
+        ended = []
+
+        async def elected(lease):
+            try:
+                while True:
+                    lease.check()
+                    await pause(0.02)
+            finally:
+                ended.append(lease.token)
+
+        leader = coordination.leader("a", on_elected=elected)
+        await leader.start()
+        assert await eventually(stepped_down, leader)
+        await eventually(leads_again, leader)
+        await leader.stop()
+        assert len(ended) == 2
+
+
+async def leads_again(leader):
+    return leader.terms == 2 and leader.is_leader
+
+
+async def test_a_lost_lease_of_another_lock_ends_the_campaign(opened, name):
+    async with opened() as jet:
+        coordination = Coordination(jet, name, create=True)
+
+        async def elected(_):
+            lock = coordination.lock("other")
+            async with lock as lease:
+                pass
+            lease.check()
+
+        leader = coordination.leader("a", on_elected=elected)
+        await leader.start()
+        with pytest.raises(LeaseLost, match="other: it was released"):
+            await leader.wait(timeout=30)
 
 
 async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):

@@ -952,3 +952,65 @@ async def test_a_callback_of_the_source_check_may_end_the_work(opened, name, tun
         await jet.delete_stream(name)
         with pytest.raises(LookupError, match=f"cannot copy from stream {name}"):
             await worker.wait(timeout=60)
+
+
+async def first_warning(jet, name, tuned, group):
+    """Return the first warning of a worker that receives nothing, after another message came."""
+    tuned("group subject check", 0.1)
+    reports = []
+    async with group.worker("m1", Seen(name).handler("m1"), on_report=reports.append):
+
+        async def warnings():
+            return [each for each in reports if isinstance(each, js.PullWarning)]
+
+        # An empty stream is no trouble.
+        await pause(0.5)
+        assert await warnings() == []
+        await publish(jet, name, 0, 1)
+        [warning] = await eventually(warnings, patience=60)
+        await pause(0.5)
+        assert await warnings() == [warning]
+        return warning.text
+
+
+async def test_a_static_group_reports_a_stream_without_partition_numbers(opened, name, tuned):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        config = StaticGroupConfig(max_members=4, members=["m1"], filters=[f"{name}.*"])
+        group = StaticGroup(jet, name, "g")
+        await group.create(config)
+        text = await first_warning(jet, name, tuned, group)
+        assert text == (
+            f"static consumer group g of stream {name} receives no messages: the stream stored its"
+            f" last message as {name}.{Seen.key(0)}, without a partition number (0 to 3) and one of"
+            " the filters of the group after it; give the stream a subject_transform that adds the"
+            " number, or create an elastic group"
+        )
+
+
+async def test_an_elastic_group_reports_filters_that_match_nothing(opened, name, tuned):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*", f"x.{name}.*"]))
+        filters = [PartitioningFilter(filter=f"x.{name}.*")]
+        config = ElasticGroupConfig(max_members=4, members=["m1"], partitioning_filters=filters)
+        group = ElasticGroup(jet, name, "g")
+        await group.create(config)
+        text = await first_warning(jet, name, tuned, group)
+        assert text == (
+            f"elastic consumer group g of stream {name} receives no messages: no message of the"
+            f" stream matches the filters of the group (x.{name}.*); compare them with the subjects"
+            " of the stream"
+        )
+
+
+async def test_a_group_whose_messages_another_instance_handles_reports_nothing(opened, name, tuned):
+    tuned("group subject check", 0.1)
+    reports, seen = [], Seen(name)
+    async with opened() as jet:
+        group = await static(jet, name, "m1")
+        async with group.worker("m1", seen.handler("m1")):
+            await publish(jet, name, 0, 1)
+            await consumed(seen, 1)
+            async with group.worker("m1", seen.handler("m1"), on_report=reports.append):
+                await pause(0.5)
+    assert not [each for each in reports if isinstance(each, js.PullWarning)]

@@ -9,11 +9,11 @@ import pytest
 import js_sync as js
 from js_sync.coordination import Coordination
 from js_sync.runtime.concurrency import Signal
-from tests._sync.flow import eventually
+from tests._sync.flow import eventually, pause
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import UnsuitableSettings
+from twinstream.errors import LeaseLost, UnsuitableSettings
 
 
 class Candidate:
@@ -96,6 +96,47 @@ def test_an_error_of_a_handler_ends_the_campaign(opened, name):
         assert leader.holder() is None
         with pytest.raises(js.BadArgument, match="started already"):
             leader.start()
+
+
+def test_a_handler_that_checks_its_lease_ends_with_its_term(opened, name):
+    with opened() as jet:
+        coordination = Coordination(jet, name, create=True)
+        ended = []
+
+        def elected(lease):
+            try:
+                while True:
+                    lease.check()
+                    pause(0.02)
+            finally:
+                ended.append(lease.token)
+
+        leader = coordination.leader("a", on_elected=elected)
+        leader.start()
+        assert eventually(stepped_down, leader)
+        eventually(leads_again, leader)
+        leader.stop()
+        assert len(ended) == 2
+
+
+def leads_again(leader):
+    return leader.terms == 2 and leader.is_leader
+
+
+def test_a_lost_lease_of_another_lock_ends_the_campaign(opened, name):
+    with opened() as jet:
+        coordination = Coordination(jet, name, create=True)
+
+        def elected(_):
+            lock = coordination.lock("other")
+            with lock as lease:
+                pass
+            lease.check()
+
+        leader = coordination.leader("a", on_elected=elected)
+        leader.start()
+        with pytest.raises(LeaseLost, match="other: it was released"):
+            leader.wait(timeout=30)
 
 
 def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):

@@ -953,3 +953,65 @@ def test_a_callback_of_the_source_check_may_end_the_work(opened, name, tuned):
         jet.delete_stream(name)
         with pytest.raises(LookupError, match=f"cannot copy from stream {name}"):
             worker.wait(timeout=60)
+
+
+def first_warning(jet, name, tuned, group):
+    """Return the first warning of a worker that receives nothing, after another message came."""
+    tuned("group subject check", 0.1)
+    reports = []
+    with group.worker("m1", Seen(name).handler("m1"), on_report=reports.append):
+
+        def warnings():
+            return [each for each in reports if isinstance(each, js.PullWarning)]
+
+        # An empty stream is no trouble.
+        pause(0.5)
+        assert warnings() == []
+        publish(jet, name, 0, 1)
+        [warning] = eventually(warnings, patience=60)
+        pause(0.5)
+        assert warnings() == [warning]
+        return warning.text
+
+
+def test_a_static_group_reports_a_stream_without_partition_numbers(opened, name, tuned):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        config = StaticGroupConfig(max_members=4, members=["m1"], filters=[f"{name}.*"])
+        group = StaticGroup(jet, name, "g")
+        group.create(config)
+        text = first_warning(jet, name, tuned, group)
+        assert text == (
+            f"static consumer group g of stream {name} receives no messages: the stream stored its"
+            f" last message as {name}.{Seen.key(0)}, without a partition number (0 to 3) and one of"
+            " the filters of the group after it; give the stream a subject_transform that adds the"
+            " number, or create an elastic group"
+        )
+
+
+def test_an_elastic_group_reports_filters_that_match_nothing(opened, name, tuned):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*", f"x.{name}.*"]))
+        filters = [PartitioningFilter(filter=f"x.{name}.*")]
+        config = ElasticGroupConfig(max_members=4, members=["m1"], partitioning_filters=filters)
+        group = ElasticGroup(jet, name, "g")
+        group.create(config)
+        text = first_warning(jet, name, tuned, group)
+        assert text == (
+            f"elastic consumer group g of stream {name} receives no messages: no message of the"
+            f" stream matches the filters of the group (x.{name}.*); compare them with the subjects"
+            " of the stream"
+        )
+
+
+def test_a_group_whose_messages_another_instance_handles_reports_nothing(opened, name, tuned):
+    tuned("group subject check", 0.1)
+    reports, seen = [], Seen(name)
+    with opened() as jet:
+        group = static(jet, name, "m1")
+        with group.worker("m1", seen.handler("m1")):
+            publish(jet, name, 0, 1)
+            consumed(seen, 1)
+            with group.worker("m1", seen.handler("m1"), on_report=reports.append):
+                pause(0.5)
+    assert not [each for each in reports if isinstance(each, js.PullWarning)]

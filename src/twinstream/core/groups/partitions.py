@@ -10,7 +10,14 @@ from typing import TypeAlias
 
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
-__all__ = ["GroupConfig", "filters_of", "members_of", "partitions_of", "subjects_of"]
+__all__ = [
+    "GroupConfig",
+    "filters_of",
+    "is_partitioned",
+    "members_of",
+    "partitions_of",
+    "subjects_of",
+]
 
 GroupConfig: TypeAlias = StaticGroupConfig | ElasticGroupConfig
 
@@ -62,3 +69,9 @@ def subjects_of(config: GroupConfig) -> list[str]:
     else:
         given = [each.filter for each in config.partitioning_filters or ()]
     return list(dict.fromkeys(given)) or [">"]
+
+
+def is_partitioned(subject: str, config: GroupConfig) -> bool:
+    """Return whether a stored subject begins with the number of a partition of the group."""
+    number, dot, _ = subject.partition(".")
+    return bool(dot) and number.isdecimal() and int(number) < config.max_members
