@@ -336,7 +336,9 @@ class Connection(Closable, BlockHint):
         received = self._session.drainables.in_use()
         try:
             for end, _ in received:
-                await _attempt(end, errors)
+                # Each end may wait for the server. At a server that is silent, closing is enough.
+                if not deadline.expired():
+                    await _attempt(end, errors)
             await self._drain_subscriptions(deadline)
             for _, ended in received:
                 await _attempt(partial(ended, deadline), errors)

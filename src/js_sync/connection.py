@@ -337,7 +337,9 @@ class Connection(Closable, BlockHint):
         received = self._session.drainables.in_use()
         try:
             for end, _ in received:
-                _attempt(end, errors)
+                # Each end may wait for the server. At a server that is silent, closing is enough.
+                if not deadline.expired():
+                    _attempt(end, errors)
             self._drain_subscriptions(deadline)
             for _, ended in received:
                 _attempt(partial(ended, deadline), errors)

@@ -12,7 +12,9 @@ from js_sync.exactly_once import Processing
 from js_sync.workers import Worker
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
+from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
+from twinstream.testing import Proxy
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
 
@@ -333,6 +335,23 @@ def test_the_connection_closes_though_a_handler_goes_on(server, name):
     assert connection.is_closed
     consuming.wait(timeout=60)
     assert ended
+
+
+def test_a_silent_server_prolongs_a_drain_by_one_iteration_only(server, name):
+    iterations = []
+    with Proxy(server.url) as proxy:
+        connection = js.connect(proxy.url)
+        stream = filled(connection.jetstream(), name, 1)
+        consumer = stream.create_consumer(PATIENT)
+        for _ in range(40):
+            iterations.append(consumer.messages())
+            iterations[-1].next(timeout=0.05)
+        proxy.mute = True
+        # Each of them ends after about a second, so that all of them would exceed this time.
+        patience = Deadline.after(25)
+        connection.drain(timeout=0.5)
+        assert not patience.expired()
+    assert connection.is_closed
 
 
 def test_draining_raises_the_error_of_a_handler(server, name):
