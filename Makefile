@@ -27,7 +27,7 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 # collects all tests, in about 4 s of CPU time. None of Spark is collected.
 FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
 # The server tests that `make coverage` runs beside the fast ones; .ci/run adds some.
-MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
+MEASURED := tests/testing tests/cli/consumer tests/cli/message tests/cli/stream \
 	$(foreach topic,client/test_connection consume/test_consume kv/test_entries \
 	object_store/test_object_store publish/test_publish api/test_streams, \
 	tests/_async/$(topic).py tests/_sync/$(topic).py)

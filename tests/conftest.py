@@ -46,7 +46,7 @@ PIPELINES = "tests/spark/pipeline/"
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/test_demo.py")
 # Files that take long by themselves. One that began at the end of the run would run alone there.
 SLOW = (
-    "tests/cli/test_lock.py",
+    "tests/cli/lock/test_lock.py",
     "tests/cli/test_screen.py",
     "tests/fuzz/",
     "tests/kills/",

@@ -33,7 +33,7 @@ LONG = (
 )
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None
 # What imports twinstream.spark, in tests/.
-NEED_SPARK = ("spark", "cli/test_pipeline.py", "core/log/test_log.py", "test_errors_survive.py")
+NEED_SPARK = ("spark", "cli/pipeline", "core/log/test_log.py", "test_errors_survive.py")
 STARTERS = (NatsServer, NatsCluster)
 # They are in a program, too, that a test runs in a process of its own.
 WORDS = tuple(each.__name__ for each in STARTERS)

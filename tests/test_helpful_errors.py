@@ -240,6 +240,7 @@ REQUIRED = {
     "KeyValue.put": ["k", b""],
     "KeyValue.update": ["k", b"", 1],
     "ObjectStore.put": ["a", b""],
+    "ObjectStore.put_file": ["a"],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,12 @@ def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -
         for wrong in (None, stream):
             with pytest.raises(js_sync.BadArgument, match="a stream needs a name"):
                 OutboxRelay(jet, outbox, wrong, by="subject")
+
+
+@pytest.mark.parametrize("until", ["2030-01-01T00:00:00Z", 5, datetime(2030, 1, 1)])
+def test_the_end_of_a_pause_is_a_time_with_a_zone(server: NatsServer, until: Any) -> None:
+    with (
+        js_sync.connect(server.url) as nc,
+        pytest.raises(js_sync.BadArgument, match="until"),
+    ):
+        nc.jetstream().bind_consumer("S", "c").pause(until=until)

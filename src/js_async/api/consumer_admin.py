@@ -11,6 +11,7 @@ from js_async.api import priority_groups
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.wire.request_times import comparable
 from twinstream.errors import (
     BadArgument,
     ConsumerDeleted,
@@ -122,8 +123,7 @@ def pause_end(duration: float | None, until: datetime | None) -> datetime:
     if (duration is None) == (until is None):
         raise BadArgument("give either the duration of the pause or its end (until)")
     if until is not None:
-        if until.tzinfo is None:
-            raise BadArgument(f"until={until} has no time zone; use an aware datetime")
+        comparable(until, "until")
         return until
     if not duration or duration <= 0:
         raise BadArgument(f"duration must be above 0 seconds, got {duration:g}")

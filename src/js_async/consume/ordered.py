@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.ordered_buffer import OrderedBuffer
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.batch import Batch
 from twinstream.core.consume.pull_request import Wait
 from twinstream.core.deadline import Seconds
@@ -16,6 +17,7 @@ from twinstream.models import ConsumerInfo
 __all__ = ["OrderedMessages", "buffer_of"]
 
 
+@hint_attributes
 class OrderedMessages(Iteration[Message[P]]):
     """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 

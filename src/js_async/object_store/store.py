@@ -177,6 +177,7 @@ class ObjectStore(NoContainer):
         idle_timeout: Seconds = _FOR_A_CHUNK,
         timeout: Seconds | None = None,
         on_progress: Callable[[ObjectProgress], None] | None = None,
+        **_unknown: Never,
     ) -> ObjectInfo:
         """Store a local file as an object, and return its metadata.
 
@@ -191,6 +192,8 @@ class ObjectStore(NoContainer):
             timeout: See `put`.
             on_progress: See `put`.
         """
+        if _unknown:
+            raise unknown_keyword("ObjectStore.put_file", _unknown)
         from twinstream.disk.local_path import local_path
         from twinstream.disk.safe_files import open_regular
 

@@ -12,6 +12,7 @@ from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
@@ -710,6 +711,8 @@ class KeyValue(NoContainer, Generic[V]):
         from js_sync.kv.cache import open_cache
         from js_sync.kv.watch import WatchOptions, open_steps
 
+        check_callback(on_change, "on_change")
+        check_callback(on_report, "on_report")
         stored = self._filters(keys)
 
         def follow() -> EntrySteps[V]:

@@ -158,6 +158,13 @@ def plain_table(
     return Table(*columns, numbers=numbers, names=names, title=title)
 
 
+def remark(console: Console, text: str) -> None:
+    """Print a paragraph that is indented by two characters."""
+    from rich.padding import Padding
+
+    console.print(Padding(text, (0, 0, 0, 2)))
+
+
 def _can_update(console: Console) -> bool:
     """Whether a console writes to a terminal that can replace printed lines.
 

@@ -156,8 +156,20 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "fetch_no_wait": 'fetch(n, wait="none")',
     },
     "Consuming": {"closed": "wait()"},
+    "KeyValueStatus": {"history": "config.history", "ttl": "config.ttl"},
     "Messages": {"stop": "close()"},
-    "PublishHandle": {"err": "result()", "ok": "result()"},
+    "ObjectStoreStatus": {
+        "description": "config.description",
+        "replicas": "config.num_replicas",
+        "storage_type": "config.storage",
+        "ttl": "config.ttl",
+    },
+    "OrderedMessages": {
+        "consume": "next(timeout=), or a loop `for message in messages`",
+        "messages": "next(timeout=), or a loop `for message in messages`",
+        "stop": "close()",
+    },
+    "PublishHandle": {"done": "is_done", "err": "result()", "ok": "result()"},
     "CoreMessage": {**_CONTENT, "payload": "data"},
     "Message": {
         **_CONTENT,
@@ -174,7 +186,12 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "timestamp": "time",
         "touch": "in_progress()",
     },
-    "StreamMessage": {**_CONTENT, "sequence": "seq", "timestamp": "time"},
+    "StreamMessage": {
+        **_CONTENT,
+        "sequence": "seq",
+        "stream": "stream_name",
+        "timestamp": "time",
+    },
     "KeyValue": {
         "contains": "get(key, default=None)",
         "exists": "get(key, default=None)",

@@ -63,6 +63,12 @@ _MANY: Final = {
     "batch_size": "max_messages=",
     "max_msgs": "max_messages=",
 }
+_META: Final = {
+    "description": "name=ObjectMeta(name=, description=)",
+    "headers": "name=ObjectMeta(name=, headers=)",
+    "meta": "name=",
+    "metadata": "name=ObjectMeta(name=, metadata=)",
+}
 _WAIT: Final = {"expires": "timeout=", "max_wait": "timeout="}
 _ITERATION: Final = {
     **_PULL,
@@ -182,11 +188,9 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
     "ObjectStore.put": {
         "chunk_size": "name=ObjectMeta(name=, chunk_size=)",
         "data": "source=",
-        "description": "name=ObjectMeta(name=, description=)",
-        "headers": "name=ObjectMeta(name=, headers=)",
-        "meta": "name=",
-        "metadata": "name=ObjectMeta(name=, metadata=)",
+        **_META,
     },
+    "ObjectStore.put_file": _META,
     "ObjectStore.watch": {
         "ignore_deletes": "deletes=False",
         "include_history": "list(), because a store has no history",

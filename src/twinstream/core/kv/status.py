@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.kv.config import key_value_config
 from twinstream.models import KeyValueConfig, StreamInfo, StreamSourceInfo
 
 __all__ = ["KeyValueStatus", "key_value_status"]
 
 
+@hint_attributes
 @frozen
 class KeyValueStatus:
     """The settings and the state of a bucket, as of one request."""

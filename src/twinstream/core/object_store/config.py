@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from twinstream.core.arguments.check_arguments import check_config
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
 from twinstream.core.read.mirrored import destinations, first_tokens, is_read_only_copy
 from twinstream.errors import BadArgument, NotABucket
@@ -149,6 +150,7 @@ def _is_store(bucket: str, stream: StreamConfig) -> bool:
     return is_copy(stream) or set(ObjectSubjects(bucket).all) <= set(stream.subjects or ())
 
 
+@hint_attributes
 @frozen(kw_only=True)
 class ObjectStoreStatus:
     """The settings and the size of an object store, as reported by the server."""

@@ -17,7 +17,7 @@ from tests.cli.output import Run
 from twinstream.cli.groups import COMMANDS
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "orders"
 GOOD = [str(EXAMPLES / f"{name}.yaml") for name in ("stream", "consumer", "advisories")]
 BROKEN = str(EXAMPLES / "broken.yaml")

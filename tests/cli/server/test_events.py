@@ -19,7 +19,7 @@ from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, MaxDeliver, StreamAction, decode
 from twinstream.testing import NatsServer, Proxy
 
-GOLDEN = Path(__file__).parents[1] / "models" / "golden"
+GOLDEN = Path(__file__).parents[2] / "models" / "golden"
 
 
 @pytest.fixture
