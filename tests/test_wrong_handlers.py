@@ -352,7 +352,7 @@ def test_event_callbacks_are_plain_functions(
             ("on_report", lambda: consumer.consume(print, on_report=callback)),
             ("on_change", lambda: jet.bind_key_value("b").cached(on_change=callback)),
             ("on_report", lambda: jet.bind_key_value("b").cached(on_report=callback)),
-            ("on_report", lambda: jet.bind_key_value("b").watch(on_report=callback).__enter__()),
+            ("on_report", lambda: jet.bind_key_value("b").watch(on_report=callback)),
             ("on_report", lambda: stream.ordered(on_report=callback)),
             ("on_report", lambda: stream.push_messages(CONSUMER, on_report=callback).__enter__()),
             ("on_report", lambda: Worker(jet, "S", "c", print, on_report=callback)),

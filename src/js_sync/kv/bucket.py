@@ -641,6 +641,7 @@ class KeyValue(NoContainer, Generic[V]):
         """
         if _unknown:
             raise unknown_keyword("KeyValue.watch", _unknown)
+        check_callback(on_report, "on_report")
         from js_sync.kv.watch import WatchOptions, open_watch
 
         options = WatchOptions(
