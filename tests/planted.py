@@ -99,6 +99,8 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
                         yield test, f"(not {_text(test)})"
                     case ast.Expr(value=ast.Call() | ast.Await()):
                         yield node, "pass"
+                    case _:
+                        pass
 
 
 def _text(node: ast.expr) -> str:
