@@ -79,7 +79,7 @@ $(VENV)/.ready: $(VENV)/.packages pyproject.toml
 	$(EDITABLE)
 	@touch $(VENV)/.ready-fast $@
 
-gen: setup ## write all generated code: models, schema bundle, blocking twin, Spark types
+gen: setup ## write all generated code: models, schema bundle, blocking twin, types of events
 	$(BIN)/python codegen/gen.py
 
 check: fresh lint types equal ## prove generated code fresh, then lint, types and equal twins

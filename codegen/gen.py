@@ -26,7 +26,7 @@ MODELS = ROOT / "src" / "twinstream" / "models"
 GENERATED = MODELS / "generated"
 SERVER_ERRORS = ROOT / "src/twinstream/errors/server_errors.py"
 FRONT = ROOT / "src" / "js_async" / "__init__.py"
-OTHERS = ("twin.py", "spark_types.py", "server_faults.py", "public_api.py", "command_page.py")
+OTHERS = ("twin.py", "event_types.py", "server_faults.py", "public_api.py", "command_page.py")
 
 
 def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:

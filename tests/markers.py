@@ -32,8 +32,8 @@ LONG = (
     "tests/test_twins.py::test_the_generated_twin_is_fresh",
 )
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None
-# What imports twinstream.spark, in tests/.
-NEED_SPARK = ("spark", "cli/pipeline", "core/log/test_log.py", "test_errors_survive.py")
+# What imports PySpark, in tests/.
+NEED_SPARK = ("spark", "test_errors_survive.py")
 STARTERS = (NatsServer, NatsCluster)
 # They are in a program, too, that a test runs in a process of its own.
 WORDS = tuple(each.__name__ for each in STARTERS)

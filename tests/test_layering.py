@@ -98,7 +98,7 @@ FLOORS: dict[str, list[set[str]]] = {
     ],
     "twinstream.spark": [
         {"errors"},
-        {"client", "decode", "running"},
+        {"client", "decode", "running", "schemas"},
         {"source", "sink"},
         {"bucket"},
         {"data_source", "landing"},
@@ -285,6 +285,63 @@ def circles_of(graph: dict[str, set[str]]) -> Iterator[frozenset[str]]:
     for start, seen in reach.items():
         if start in seen:
             yield frozenset(other for other in seen if start in reach.get(other, ()))
+
+
+# What imports PySpark: the data source, the Spark engine and its session, and what commands need
+# for them. Everything else runs without it, decoding and landing above all.
+USERS_OF_PYSPARK = {
+    "twinstream.cli.failures",
+    "twinstream.cli.pipeline.options",
+    "twinstream.spark.data_source",
+    "twinstream.spark.landing.spark_engine",
+    "twinstream.spark.pipeline.batch",
+    "twinstream.spark.running",
+    "twinstream.spark.schemas",
+    "twinstream.spark.session.session",
+    "twinstream.spark.sink.report",
+    "twinstream.spark.sink.rows",
+    "twinstream.spark.sink.sink",
+    "twinstream.spark.sink.task_identity",
+    "twinstream.spark.source.range_partition",
+    "twinstream.spark.source.reader",
+    "twinstream.spark.source.refused_reader",
+    "twinstream.spark.source.stream_reader",
+}
+
+
+def test_few_modules_import_pyspark() -> None:
+    """Imports within functions count; those for type checkers do not, as they never run."""
+    users = {
+        module_of(path)
+        for path in SOURCE.rglob("*.py")
+        if {"pyspark", "py4j"} & {each.partition(".")[0] for each in _run_time_imports(path)}
+    }
+    assert users == USERS_OF_PYSPARK
+
+
+def test_the_local_engine_imports_no_pyspark() -> None:
+    found = modules_after(
+        "from twinstream.spark.pipeline import read_config, runner\n"
+        "from twinstream.spark.pipeline.maintenance import compact, replay, vacuum, verify\n"
+        "from twinstream.spark.pipeline.tables import delta_sink, parquet_sink"
+    )
+    assert "twinstream.spark.landing.land_job" in found
+    assert not {name for name in found if name.partition(".")[0] in {"pyspark", "py4j"}}
+
+
+def _run_time_imports(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports outside blocks for type checkers."""
+    todo: list[ast.AST] = [tree_of(path)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        else:
+            todo += ast.iter_child_nodes(node)
 
 
 # What packages above the client import of a twin beside its public names and `runtime`.

@@ -75,20 +75,27 @@ def payload(number: int) -> bytes:
 def fill(url: str, count: int, folder: Path) -> None:
     """Put the same payloads into a stream and into two files."""
     folder.mkdir()
-    with js_sync.connect(url) as nc:
-        jet = nc.jetstream(timeout=60)
-        jet.create_stream(StreamConfig(name=STREAM, subjects=["orders.*"], allow_direct=True))
-        for outcome in jet.publish_many(_requests(count)):
-            if isinstance(outcome, js_sync.PublishFailure):
-                raise outcome.error
+    fill_stream(url, STREAM, count)
     for part, (low, high) in enumerate(((0, count // 2), (count // 2, count))):
         with (folder / f"{part}.jsonl").open("wb") as file:
             file.writelines(payload(number) + b"\n" for number in range(low, high))
 
 
-def _requests(count: int) -> Iterator[js_sync.PublishRequest]:
+def fill_stream(url: str, name: str, count: int) -> None:
+    """Create a stream with payloads of ten subjects."""
+    with js_sync.connect(url) as nc:
+        jet = nc.jetstream(timeout=60)
+        jet.create_stream(
+            StreamConfig(name=name, subjects=[f"{name.lower()}.*"], allow_direct=True)
+        )
+        for outcome in jet.publish_many(_requests(name, count)):
+            if isinstance(outcome, js_sync.PublishFailure):
+                raise outcome.error
+
+
+def _requests(name: str, count: int) -> Iterator[js_sync.PublishRequest]:
     for number in range(count):
-        yield js_sync.PublishRequest(subject=f"orders.{number % 10}", data=payload(number))
+        yield js_sync.PublishRequest(subject=f"{name.lower()}.{number % 10}", data=payload(number))
 
 
 def ways(spark: SparkSession, url: str, files: Path) -> dict[str, Land]:

@@ -29,15 +29,6 @@ def test_importing_brings_no_pyspark(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "module", ["twinstream.spark", "twinstream.spark.pipeline", "twinstream.spark.session.session"]
-)
-def test_error_without_pyspark_names_the_package(module: str) -> None:
-    code = f"import sys; sys.modules['pyspark'] = None; import {module}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "in a clone: pip install '.[spark,java]'" in done.stderr
-
-
 def test_the_source_is_found_by_its_module() -> None:
     import pyspark_jetstream
 

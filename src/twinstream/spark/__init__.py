@@ -9,11 +9,11 @@ sequences. Reads use no acknowledgements, and every read can be repeated exactly
 - `land` writes a stream's new messages to typed tables, `summary` counts the messages
   of a table;
 - `register` registers the source in sessions that did not discover it;
-- `options` and `options` describe the
-  options.
+- the modules `source.options` and `sink.options` describe the options.
 
 Names are imported lazily: the first name that needs PySpark imports it. If PySpark is not
-installed, the import of this module raises an error that explains how to install it.
+installed, these names raise an error that explains how to install it. Pipelines with
+`engine = "local"` do not need it.
 """
 
 from __future__ import annotations
@@ -53,19 +53,23 @@ _HOMES = {
 }
 
 
-# One check for the whole package. Without it, an import would fail with the name of the first
-# submodule of PySpark that is imported.
-if find_spec("pyspark") is None:
-    raise ModuleNotFoundError(
-        "twinstream.spark needs pyspark, which is not installed; install Twinstream with its"
-        " extras spark and java (in a clone: pip install '.[spark,java]')",
-        name="pyspark",
-    )
+# The homes of names that nobody can use without PySpark. The others serve the local engine of
+# pipelines, too, which does not need it.
+_OF_SPARK = {"pipeline", "session.session", "data_source"}
 
 
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:
+            # Without this check, the error would name the first submodule of PySpark that is
+            # imported.
+            if home in _OF_SPARK and find_spec("pyspark") is None:
+                raise ModuleNotFoundError(
+                    f"twinstream.spark.{name} needs pyspark, which is not installed; install"
+                    " Twinstream with its extras spark and java (in a clone: pip install"
+                    " '.[spark,java]')",
+                    name="pyspark",
+                )
             return getattr(import_module(f"twinstream.spark.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -21,6 +21,7 @@ from twinstream.spark.bucket.location import located
 from twinstream.spark.bucket.reader import BucketReader
 from twinstream.spark.errors import OptionError
 from twinstream.spark.running import make_active, slots_of
+from twinstream.spark.schemas import arrow_schema, spark_schema
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
 from twinstream.spark.source.option_uses import (
@@ -69,7 +70,7 @@ class JetStreamDataSource(DataSource):
 
         Spark calls this if the user gave no schema.
         """
-        return ReadColumns(SourceOptions.parse(self.options)).columns
+        return spark_schema(ReadColumns(SourceOptions.parse(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query; `schema` has the requested columns."""
@@ -78,8 +79,8 @@ class JetStreamDataSource(DataSource):
         options = self._source_options()
         refuse_limits(self.options)
         if options.bucket is not None:
-            return BucketReader(located(options), schema)
-        return JetStreamReader(options, schema)
+            return BucketReader(located(options), arrow_schema(schema))
+        return JetStreamReader(options, arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query.
@@ -92,7 +93,7 @@ class JetStreamDataSource(DataSource):
             refuse_ends(self.options)
             refuse_batch_only(self.options)
             refuse_lone_delay(self.options)
-            return JetStreamStreamReader(located(options), schema)
+            return JetStreamStreamReader(located(options), arrow_schema(schema))
         except TwinstreamError as error:
             return RefusedReader(error)
 

@@ -11,16 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    StructField,
-    StructType,
-)
 
 from tests.tuned import Tuned
 from twinstream.spark.decode import fields
@@ -31,22 +21,22 @@ from twinstream.spark.decode.text_maps import text_maps
 
 Change = Callable[[int], dict[str, Any]]
 NAMES = ["a", "b", "to", "a.b", ":,", 'q"', "ü"]
-SCALARS: list[DataType] = [
+SCALARS: list[pa.DataType] = [
     fields.STRING,
     fields.LONG,
     fields.DOUBLE,
     fields.BOOLEAN,
     fields.TIMESTAMP,
-    IntegerType(),
-    FloatType(),
-    DateType(),
-    DecimalType(6, 2),
-    BinaryType(),
+    fields.INTEGER,
+    fields.FLOAT,
+    fields.DATE,
+    pa.decimal128(6, 2),
+    fields.BINARY,
 ]
 
 
 @st.composite
-def members(draw: st.DrawFn, kinds: st.SearchStrategy[DataType]) -> StructField:
+def members(draw: st.DrawFn, kinds: st.SearchStrategy[pa.DataType]) -> pa.Field:
     name = draw(st.sampled_from(NAMES))
     if draw(st.integers(0, 5)) == 0:
         return fields.json_text(name, must_exist=draw(st.booleans()))
@@ -57,9 +47,9 @@ def members(draw: st.DrawFn, kinds: st.SearchStrategy[DataType]) -> StructField:
     return fields.required(name, kind, nullable=draw(st.booleans()), exact=exact)
 
 
-def records(kinds: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
+def records(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.StructType]:
     each = st.lists(members(kinds), min_size=1, max_size=4, unique_by=lambda f: f.name)
-    return each.map(StructType)
+    return each.map(pa.struct)
 
 
 KINDS = st.recursive(
@@ -80,43 +70,43 @@ VALUES = st.recursive(
 )
 
 
-def fitting(kind: DataType) -> st.SearchStrategy[Any]:
+def fitting(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """Return values that a column takes, mostly."""
-    match kind.typeName():
-        case "struct":
-            return messages(kind)  # type: ignore[arg-type]
-        case "array":
-            return st.lists(fitting(kind.elementType), max_size=2)  # type: ignore[attr-defined]
-        case "map":
-            inner = fitting(kind.valueType)  # type: ignore[attr-defined]
+    match kind:
+        case pa.StructType():
+            return messages(kind)
+        case pa.ListType():
+            return st.lists(fitting(kind.value_type), max_size=2)
+        case pa.MapType():
+            inner = fitting(kind.item_type)
             return st.dictionaries(st.sampled_from(["a", "k"]), inner, max_size=2)
-        case "string":
+        case fields.STRING:
             return st.text(max_size=3)
-        case "double" | "float":
+        case fields.DOUBLE | fields.FLOAT:
             return st.sampled_from([0, 1, 0.5, 1e10])
-        case "boolean":
+        case fields.BOOLEAN:
             return st.booleans()
-        case "timestamp":
+        case fields.TIMESTAMP:
             return st.sampled_from(["2020-02-29T01:02:03Z", "2020-02-29T01:02:03.1234567+01:00"])
-        case "date":
+        case fields.DATE:
             return st.just("2020-02-29")
-        case "binary":
+        case fields.BINARY:
             return st.just("YQ==")
         case _:
             return st.integers(-100, 100) | st.just(3.0)
 
 
-def messages(columns: StructType, *, added: bool = False) -> st.SearchStrategy[dict[str, Any]]:
+def messages(columns: pa.StructType, *, added: bool = False) -> st.SearchStrategy[dict[str, Any]]:
     """Return messages of which most fit."""
 
-    def member(spec: StructField) -> st.SearchStrategy[Any]:
-        usual = VALUES if fields.is_json(spec) else fitting(spec.dataType)
+    def member(spec: pa.Field) -> st.SearchStrategy[Any]:
+        usual = VALUES if fields.is_json(spec) else fitting(spec.type)
         return st.integers(0, 15).flatmap(lambda n: usual if n else VALUES)
 
     given_ = {f.name: member(f) for f in columns if fields.is_required(f)}
     others = {f.name: member(f) for f in columns if not fields.is_required(f)}
     if added:
-        others |= {name: VALUES for name in ("x", "y") if name not in columns.names}
+        others |= {name: VALUES for name in ("x", "y") if name not in [f.name for f in columns]}
     return st.fixed_dictionaries(given_, optional=others)
 
 
@@ -140,7 +130,7 @@ def written(message: object, style: int) -> bytes:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[StructType, list[bytes], dict[str, bool]]:
+def cases(draw: st.DrawFn) -> tuple[pa.StructType, list[bytes], dict[str, bool]]:
     columns = draw(records(KINDS))
     each = st.builds(
         written, messages(columns, added=draw(st.booleans())), st.integers(0, 30)
@@ -168,7 +158,7 @@ def assert_same(decoder: JsonDecoder, messages: list[bytes]) -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(cases())
-def test_all_ways_agree(case: tuple[StructType, list[bytes], dict[str, bool]]) -> None:
+def test_all_ways_agree(case: tuple[pa.StructType, list[bytes], dict[str, bool]]) -> None:
     columns, messages, options = case
     decoder = JsonDecoder(columns, **options)
     assert_same(decoder, messages)
@@ -185,7 +175,7 @@ WIDE = fields.record(
     *ORDER,
     fields.optional("labels", fields.map_of(fields.STRING)),
     fields.json_text("any"),
-    fields.optional("price", DecimalType(10, 2)),
+    fields.optional("price", pa.decimal128(10, 2)),
 )
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from twinstream.spark.decode import fields
 from twinstream.spark.decode.event import Event
 from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
 from twinstream.spark.decode.generated.events import EVENTS, MAX_DELIVER
+from twinstream.spark.decode.sql_names import sql_name
 
 ROOT = Path(__file__).resolve().parents[3]
 TIME = "2024-05-01T10:00:00.123456789Z"
@@ -22,8 +24,8 @@ def sample(event: Event) -> dict[str, object]:
     values: dict[str, object] = {"type": event.type, "id": "I", "timestamp": TIME}
     plain = {"string": "x", "bigint": 7, "boolean": True, "timestamp": TIME, "double": 1.5}
     for each in event.columns:
-        if each.metadata.get("twinstream.required") and each.name not in values:
-            name = each.dataType.simpleString()
+        if fields.is_required(each) and each.name not in values:
+            name = sql_name(each.type)
             values[each.name] = [] if name.startswith("array") else plain.get(name, {})
     return values
 
@@ -34,7 +36,7 @@ def test_every_kind_has_its_column() -> None:
     for event in EVENTS.values():
         prefix = "$JS.EVENT.METRIC." if ".metric." in event.type else "$JS.EVENT.ADVISORY."
         assert event.subject.startswith(prefix)
-        assert {"type", "id", "timestamp"} <= set(event.columns.names)
+        assert {"type", "id", "timestamp"} <= {each.name for each in event.columns}
 
 
 def test_all_kinds_in_one_block() -> None:
@@ -77,6 +79,6 @@ def test_unknown_events_are_kept_and_broken_events_reported() -> None:
 
 
 def test_generated_types_are_fresh() -> None:
-    command = [sys.executable, "codegen/spark_types.py", "--check"]
+    command = [sys.executable, "codegen/event_types.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""From JSON Schema to Spark columns."""
+"""From JSON Schema to columns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import pytest
 from tests.huge import huge
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.json_schema import load_schema, schema_text, struct_of
+from twinstream.spark.decode.sql_names import sql_name
 from twinstream.spark.errors import SchemaError
 
 
 def kind(schema: Any, **options: Any) -> str:
     found = struct_of({"type": "object", "properties": {"a": schema}}, **options)
-    return found["a"].dataType.simpleString()
+    return sql_name(found["a"].type)
 
 
 @pytest.mark.parametrize(
-    ("schema", "spark"),
+    ("schema", "named"),
     [
         ({"type": "string"}, "string"),
         ({"type": "string", "format": "date-time"}, "timestamp"),
@@ -56,8 +57,8 @@ def kind(schema: Any, **options: Any) -> str:
         ),
     ],
 )
-def test_json_types_become_spark_types(schema: Any, spark: str) -> None:
-    assert kind(schema) == spark
+def test_json_types_become_types_of_columns(schema: Any, named: str) -> None:
+    assert kind(schema) == named
 
 
 B, C = {"b": {"type": "string"}}, {"c": {"type": "integer"}}
@@ -66,7 +67,7 @@ CENTS = {"type": "number", "multipleOf": 0.01}
 
 
 @pytest.mark.parametrize(
-    ("schema", "spark"),
+    ("schema", "named"),
     [
         ({"type": "number", "format": "double"}, "double"),
         (FLOAT, "float"),
@@ -86,12 +87,12 @@ CENTS = {"type": "number", "multipleOf": 0.01}
         ({"type": "array", "items": CENTS}, "array<decimal(38,2)>"),
     ],
 )
-def test_numbers_become_decimals_on_wish(schema: Any, spark: str) -> None:
-    assert kind(schema) == spark
+def test_numbers_become_decimals_on_wish(schema: Any, named: str) -> None:
+    assert kind(schema) == named
 
 
 @pytest.mark.parametrize(
-    ("schema", "spark"),
+    ("schema", "named"),
     [
         ({"anyOf": [INT32, {"type": "integer"}]}, "bigint"),
         ({"oneOf": [FLOAT, {"type": "number"}]}, "double"),
@@ -138,12 +139,12 @@ def test_numbers_become_decimals_on_wish(schema: Any, spark: str) -> None:
         ({"type": "number", "anyOf": [{"type": "integer"}]}, "bigint"),
     ],
 )
-def test_alternatives_have_a_type_for_all_values(schema: Any, spark: str) -> None:
-    assert kind(schema) == spark
+def test_alternatives_have_a_type_for_all_values(schema: Any, named: str) -> None:
+    assert kind(schema) == named
 
 
 @pytest.mark.parametrize(
-    ("schema", "spark"),
+    ("schema", "named"),
     [
         ({"$ref": "#/$defs/B", "properties": C}, "struct<c:bigint,b:string>"),
         ({"$ref": "#/$defs/B", "allOf": [{"properties": C}]}, "struct<b:string,c:bigint>"),
@@ -189,7 +190,7 @@ def test_alternatives_have_a_type_for_all_values(schema: Any, spark: str) -> Non
         ({"$ref": "#/$defs/a%20b"}, "boolean"),
     ],
 )
-def test_all_parts_of_a_schema_apply(schema: Any, spark: str) -> None:
+def test_all_parts_of_a_schema_apply(schema: Any, named: str) -> None:
     found = struct_of(
         {
             "type": "object",
@@ -204,7 +205,7 @@ def test_all_parts_of_a_schema_apply(schema: Any, spark: str) -> None:
             },
         }
     )
-    assert found["a"].dataType.simpleString() == spark
+    assert sql_name(found["a"].type) == named
 
 
 def needs(schema: Any) -> dict[str, bool]:
@@ -275,7 +276,7 @@ def test_a_member_with_properties_and_alternatives_is_a_record() -> None:
         "properties": {**A, **C},
         "anyOf": [{"required": ["a"]}, {"required": ["c"]}],
     }
-    assert struct_of(schema).simpleString() == "struct<a:string,c:bigint>"
+    assert sql_name(struct_of(schema)) == "struct<a:string,c:bigint>"
     assert kind(schema) == "struct<a:string,c:bigint>"
 
 
@@ -331,7 +332,7 @@ def test_references_are_followed_and_recursion_becomes_text() -> None:
             },
         }
     )
-    assert found.simpleString() == "struct<n:bigint,next:string>"
+    assert sql_name(found) == "struct<n:bigint,next:string>"
     assert fields.is_json(found["next"])
 
 
@@ -347,7 +348,7 @@ def test_descriptions_and_required_members_are_kept() -> None:
             },
         }
     )
-    assert found["a"].metadata["comment"] == "How long. Unit: s."
+    assert fields.comment_of(found["a"]) == "How long. Unit: s."
     assert [fields.is_required(each) for each in found] == [True, True, False]
     assert [fields.is_nullable(each) for each in found] == [False, True, True]
 
@@ -432,14 +433,14 @@ def test_a_member_that_no_message_may_have_has_no_column() -> None:
             "properties": {"a": text, "b": never},
             "$defs": {"never": False},
         }
-        assert struct_of(schema).simpleString() == "struct<a:string>"
+        assert sql_name(struct_of(schema)) == "struct<a:string>"
         with pytest.raises(SchemaError, match="the schema: no value satisfies"):
             struct_of({**schema, "required": ["b"]})
         with pytest.raises(SchemaError, match="the root of the JSON Schema must be an object"):
             struct_of({**schema, "properties": {"b": never}})
     inner = {"type": "object", "properties": {"b": False}, "additionalProperties": text}
     outer = {"type": "object", "properties": {"o": inner, "a": text}}
-    assert struct_of(outer).simpleString() == "struct<o:map<string,string>,a:string>"
+    assert sql_name(struct_of(outer)) == "struct<o:map<string,string>,a:string>"
     with pytest.raises(SchemaError, match="the schema: no value satisfies"):
         struct_of({**outer, "required": ["z"], "additionalProperties": False})
 
@@ -447,6 +448,6 @@ def test_a_member_that_no_message_may_have_has_no_column() -> None:
 def test_an_alternative_without_a_member_leaves_the_type_to_the_others() -> None:
     number = {"type": "object", "properties": {"b": {"type": "integer"}}}
     without = {"type": "object", "properties": {"a": {"type": "string"}, "b": False}}
-    assert struct_of({"anyOf": [without, number]}).simpleString() == "struct<a:string,b:bigint>"
+    assert sql_name(struct_of({"anyOf": [without, number]})) == "struct<a:string,b:bigint>"
     needs = {"required": ["b"], "oneOf": [without, number]}
-    assert struct_of(needs).simpleString() == "struct<b:bigint>"
+    assert sql_name(struct_of(needs)) == "struct<b:bigint>"

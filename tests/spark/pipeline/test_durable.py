@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from attrs import frozen
-from pyspark.sql.types import LongType, StructField, StructType
 
 from twinstream.lake.local_store import LocalStore
 from twinstream.spark.landing.staging import Staging, remove_attempts
@@ -20,7 +19,7 @@ from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
-COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
+COLUMNS = pa.schema([pa.field("_seq", pa.int64()), pa.field("_batch_id", pa.int64())])
 
 
 @frozen

@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from js_sync import JetStream
 from twinstream.spark.decode import fields
 from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.schemas import spark_schema
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.rows import OutMessage, RowReader
@@ -19,7 +20,7 @@ from twinstream.spark.sink.task_identity import TaskIdentity
 LEAST = {"nats.servers": "h", "stream": "S", "subject": "s"}
 
 
-KINDS: dict[str, DataType] = {
+KINDS: dict[str, pa.DataType] = {
     "string": fields.STRING,
     "binary": fields.BINARY,
     "bigint": fields.LONG,
@@ -32,7 +33,7 @@ KINDS: dict[str, DataType] = {
 def columns(ddl: str) -> StructType:
     """Columns of a few types, without the session that Spark's own parser needs."""
     pairs = (each.split(" ") for each in ddl.split(", "))
-    return StructType([fields.optional(name, KINDS[kind]) for name, kind in pairs])
+    return spark_schema(pa.schema([fields.optional(name, KINDS[kind]) for name, kind in pairs]))
 
 
 def reader(ddl: str, **given: str) -> RowReader:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.request import urlopen
 
 import pytest
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
@@ -25,6 +24,7 @@ from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, Way, read_way
+from twinstream.spark.source.range_partition import range_partition
 from twinstream.spark.source.range_task import read_batches, read_pages
 from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
@@ -224,16 +224,17 @@ def test_requests_do_not_wait_for_pages_if_another_connection_is_possible(
         assert sum(map(len, pages)) == 15
 
 
-def planned_batch(given: SourceOptions) -> list[InputPartition]:
-    return JetStreamReader(given, ReadColumns(given).columns).partitions()
+def planned_batch(given: SourceOptions) -> list[SequenceRange]:
+    found = JetStreamReader(given, ReadColumns(given).columns).partitions()
+    return [range_partition(each).value for each in found]
 
 
-def planned_query(given: SourceOptions) -> list[InputPartition]:
+def planned_query(given: SourceOptions) -> list[SequenceRange]:
     reader = JetStreamStreamReader(given, ReadColumns(given).columns)
     start = reader.initialOffset()
     found = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
     reader.stop()
-    return found
+    return [range_partition(each).value for each in found]
 
 
 def planned_landing(given: SourceOptions) -> list[SequenceRange]:
@@ -282,7 +283,7 @@ def test_range_of_a_recreated_stream_is_not_read(
     jet: JetStream,
     make_stream: Make,
     fill: Fill,
-    plan: Callable[[SourceOptions], list[InputPartition]],
+    plan: Callable[[SourceOptions], list[SequenceRange]],
 ) -> None:
     stream = make_stream()
     fill(stream, [b"x"] * 5)
@@ -291,7 +292,6 @@ def test_range_of_a_recreated_stream_is_not_read(
         options(server, stream.name, failOnDataLoss=loss, **given) for loss in ("true", "false")
     )
     (part,) = plan(strict)
-    assert isinstance(part, SequenceRange)
     assert len(rows(strict, part)) == 5
     jet.delete_stream(stream.name)
     fill(jet.create_stream(stream.cached_info.config), [b"y"] * 9)
@@ -307,7 +307,6 @@ def test_stream_recreated_during_a_read_is_reported(
     fill(stream, [b"x"] * 300)
     given = options(server, stream.name, fetchMessages="50")
     (part,) = planned_batch(given)
-    assert isinstance(part, SequenceRange)
     pages = read_pages(given, part)
     next(pages)
     jet.delete_stream(stream.name)

@@ -22,6 +22,7 @@ from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.range_partition import range_partition
 from twinstream.spark.source.range_task import read_batches, read_pages
 from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
@@ -127,7 +128,7 @@ class Reading:
         end = self.reader.latestOffset(self.at, ReadAllAvailable())
         parts = self.reader.partitions(self.at, end)
         self.at = end
-        return [part for part in parts if isinstance(part, SequenceRange)]
+        return [range_partition(part).value for part in parts]
 
     def read(self, parts: list[SequenceRange]) -> list[int]:
         batcher = Batcher(self.options, ReadColumns(self.options).columns)
@@ -240,8 +241,7 @@ def test_messages_replaced_while_a_range_is_read_are_no_loss(
         put(jet, stream, *subjects)
         given = options(server, stream, fetchMessages="50")
         (part,) = JetStreamReader(given, ReadColumns(given).columns).partitions()
-        assert isinstance(part, SequenceRange)
-        pages = read_pages(given, part)
+        pages = read_pages(given, range_partition(part).value)
         assert len(next(pages)) == 50
         put(jet, stream, *subjects[:250])
         if lost is None:
@@ -262,8 +262,8 @@ def test_a_start_at_a_replaced_sequence_is_no_loss(
         given = options(server, stream, startingOffsets=f'{{"{stream.name}": 2}}')
         try:
             (part,) = JetStreamReader(given, ReadColumns(given).columns).partitions()
-            assert isinstance(part, SequenceRange)
-            found.append(f"{part.start} to {part.end}")
+            planned = range_partition(part).value
+            found.append(f"{planned.start} to {planned.end}")
         except DataLossError as error:
             found.append(str(error))
     assert found[0] == "3 to 4"

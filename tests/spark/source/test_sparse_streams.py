@@ -13,7 +13,7 @@ from js_sync import JetStream, PublishRequest, Stream
 from twinstream.spark.errors import CheckpointError
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.range_partition import range_partition
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
@@ -51,8 +51,8 @@ def read_all(server: NatsServer, *streams: Stream, **given: str) -> list[list[tu
     found: list[list[tuple[str, int]]] = []
     while (end := reader.latestOffset(at, reader.getDefaultReadLimit())) != at:
         rows: list[tuple[str, int]] = []
-        for part in reader.partitions(at, end):
-            assert isinstance(part, SequenceRange)
+        for partition in reader.partitions(at, end):
+            part = range_partition(partition).value
             for batch in read_batches(options, batcher, part):
                 rows += [(part.stream, seq) for seq in batch.column("seq").to_pylist()]
         found.append(rows)

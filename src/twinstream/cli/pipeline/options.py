@@ -60,14 +60,14 @@ def load(file: Path, server: str | None) -> PipelineConfig:
     """Return the content of a pipeline's file. An error in the file is a usage error (exit code 2).
 
     `server` replaces the address of the server in the file. If both are missing, the address is
-    that in `TWINSTREAM_URL` or `NATS_URL`. Raises `Failure` if a package for Spark is missing.
+    that in `TWINSTREAM_URL` or `NATS_URL`. Raises `Failure` if `pyarrow` is missing.
     """
-    for package in ("pyspark", "pyarrow"):
-        if find_spec(package) is None:
-            raise Failure(
-                f"a pipeline needs {package}, which is not installed; install Twinstream with its"
-                " extras spark and java (in a clone: pip install '.[spark,java]')"
-            )
+    if find_spec("pyarrow") is None:
+        raise Failure(
+            "a pipeline needs pyarrow, which is not installed; install Twinstream with its extra"
+            " lake and, to let Spark run the tasks, with spark and java (in a clone: pip install"
+            " '.[lake]' or '.[lake,spark,java]')"
+        )
     from twinstream.spark.errors import ConfigError
     from twinstream.spark.pipeline import read_config
 
@@ -104,11 +104,17 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
     Spark prints a traceback for each failure, although the command reports failures itself. So
     without `verbose`, the output of Spark's processes is written to a file. Its name is printed
     if the command fails. If the process already has a Spark session, that one is used, and it is
-    not stopped.
+    not stopped. Raises `Failure` if `pyspark` is missing.
     """
     if config.engine == "local":
         yield None
         return
+    if find_spec("pyspark") is None:
+        raise Failure(
+            'a pipeline with engine = "spark", which is the default, needs pyspark, which is not'
+            ' installed: set engine = "local" in its file, or install Twinstream with its extras'
+            " spark and java (in a clone: pip install '.[spark,java]')"
+        )
     from pyspark.sql import SparkSession
 
     from twinstream.spark.session.session import local_session, pipeline_java

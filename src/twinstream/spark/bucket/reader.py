@@ -23,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType
-
 from twinstream.spark.bucket.key_range import KeyRange, Keys, ranges_of_history, ranges_of_keys
 from twinstream.spark.bucket.read_task import read_keys
 from twinstream.spark.errors import OptionError
@@ -47,7 +45,7 @@ class BucketReader(JetStreamReader):
     values of all keys as of an earlier revision. Raises `OptionError` for any other end.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         end = options.end
         self._ends = end is not None and not end.asks_for("latest")

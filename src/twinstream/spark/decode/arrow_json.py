@@ -11,7 +11,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-from pyspark.sql.types import ArrayType, DataType, IntegralType, StructField, StructType
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.block_refused import BlockRefused
@@ -20,7 +19,7 @@ from twinstream.spark.decode.convert import Take, member_converter
 from twinstream.spark.decode.cut_members import CutMember, Cutter, NotSimple
 from twinstream.spark.decode.digits import LongNumbers, exact_names
 from twinstream.spark.decode.json_text import to_json, to_json_as_written, to_json_each
-from twinstream.spark.decode.shapes import Shape, arrow_type, parsed_type, shape_of
+from twinstream.spark.decode.shapes import Shape, parsed_type, shape_of
 from twinstream.spark.decode.text_maps import TEXT_MAP, text_maps
 
 __all__ = ["ArrowJson", "member_names"]
@@ -58,15 +57,14 @@ class ArrowJson:
 
     def __init__(
         self,
-        columns: StructType,
+        columns: Sequence[pa.Field],
         cuts: Collection[str] = (),
         *,
         lenient: bool = False,
         strict: bool = True,
         keep_extras: bool = True,
     ) -> None:
-        self._names: Final = columns.names
-        self._fields: Final = [pa.field(f.name, arrow_type(f.dataType)) for f in columns]
+        self._fields: Final = [*map(fields.bare_field, columns)]
         self._shapes: Final[dict[str, Shape]] = {
             f.name: shape_of(f) for f in columns if f.name not in cuts
         }
@@ -75,12 +73,12 @@ class ArrowJson:
         }
         self._keep_extras: Final = keep_extras
         self._columns: Final = columns
-        self._odd_integers: Final = _odd_integers(columns)
+        self._odd_integers: Final = _odd_integers(pa.struct(columns))
         self._long_numbers: Final = LongNumbers(
-            exact_names(StructType([f for f in columns if f.name not in cuts]))
+            exact_names(pa.struct([f for f in columns if f.name not in cuts]))
         )
         self._cutter: Final = Cutter(cuts) if cuts else None
-        parsed = [pa.field(f.name, parsed_type(f.dataType)) for f in columns if f.name not in cuts]
+        parsed = [pa.field(f.name, parsed_type(f.type)) for f in columns if f.name not in cuts]
         self._parse: Final = pj.ParseOptions(
             explicit_schema=pa.schema([*parsed, *(pa.field(name, pa.int64()) for name in cuts)]),
             # "infer" is not safe: it creates a column for every unknown name, and a deeply nested
@@ -163,13 +161,13 @@ class ArrowJson:
         return shaped, found.extras()
 
     def _converted(
-        self, spec: StructField, rows: Sequence[int], member: CutMember, found: _Found
+        self, spec: pa.Field, rows: Sequence[int], member: CutMember, found: _Found
     ) -> pa.Array:
         """Return the column of a member that was cut out.
 
         Add extras inside its values, and rows that must be decoded one by one, to `found`.
         """
-        take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
+        take, name, kind = self._takes[spec.name], spec.name, fields.bare(spec.type)
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
         if fields.is_json(spec) and fields.is_nullable(spec):
@@ -214,7 +212,7 @@ class ArrowJson:
     def _rows(self, table: pa.Table, made: Mapping[str, pa.Array]) -> pa.Array:
         columns = [
             made[name] if name in made else self._shapes[name](_column(table, name))
-            for name in self._names
+            for name in (field.name for field in self._fields)
         ]
         return pa.StructArray.from_arrays(columns, fields=self._fields)
 
@@ -328,13 +326,13 @@ def _takes_nothing(take: Take) -> bool:
     return True
 
 
-def member_names(kind: DataType) -> frozenset[str]:
+def member_names(kind: pa.DataType) -> frozenset[str]:
     """Return the names of all members of a type, at all depths."""
     match kind:
-        case StructType():
-            return frozenset(kind.names).union(*(member_names(f.dataType) for f in kind))
-        case ArrayType():
-            return member_names(kind.elementType)
+        case pa.StructType():
+            return frozenset(f.name for f in kind).union(*(member_names(f.type) for f in kind))
+        case pa.ListType():
+            return member_names(kind.value_type)
         case _:
             return frozenset()
 
@@ -384,7 +382,7 @@ def _matches(payloads: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(payloads, pattern)
 
 
-def _odd_integers(kind: DataType) -> str:
+def _odd_integers(kind: pa.DataType) -> str:
     """Return a regular expression for values of integer columns that Arrow may refuse.
 
     These are numbers with a fraction, an exponent, or at least 19 digits. Without integer columns
@@ -394,13 +392,13 @@ def _odd_integers(kind: DataType) -> str:
     return rf'"(?:{"|".join(names)})"\s*:\s*-?(?:\d+[.eE]|\d{{19}})' if names else ""
 
 
-def _integers(kind: DataType) -> list[str]:
+def _integers(kind: pa.DataType) -> list[str]:
     match kind:
-        case StructType():
-            own = [f.name for f in kind if isinstance(f.dataType, IntegralType)]
-            return own + [name for f in kind for name in _integers(f.dataType)]
-        case ArrayType():
-            return _integers(kind.elementType)
+        case pa.StructType():
+            own = [f.name for f in kind if pa.types.is_integer(f.type)]
+            return own + [name for f in kind for name in _integers(f.type)]
+        case pa.ListType():
+            return _integers(kind.value_type)
         case _:
             return []
 

@@ -6,28 +6,10 @@ refuses, and values of types that the vectorized path cannot handle (maps, decim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+import pyarrow as pa
 
 from twinstream.spark.decode import fields, scalars
 from twinstream.spark.decode.column_mismatch import (
@@ -37,6 +19,7 @@ from twinstream.spark.decode.column_mismatch import (
     unicode_text,
     wrong_kind,
 )
+from twinstream.spark.decode.sql_names import sql_name
 from twinstream.spark.errors import SchemaError
 
 __all__ = ["Take", "converter", "member_converter"]
@@ -49,15 +32,8 @@ Its second argument is a dictionary to which it adds members without a column.
 
 _MESSAGE: Final = "the message"
 
-_WIDTH: Final[Mapping[type[DataType], int]] = {
-    ByteType: 8,
-    ShortType: 16,
-    IntegerType: 32,
-    LongType: 64,
-}
 
-
-def converter(kind: DataType, *, lenient: bool = False) -> Converter:
+def converter(kind: pa.DataType, *, lenient: bool = False) -> Converter:
     """Return the function that converts values for a column of this type.
 
     With `lenient`, text columns accept any value as JSON text, as in Spark's `from_json`.
@@ -66,7 +42,7 @@ def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     return _Compiler(lenient).compile(kind, _MESSAGE)
 
 
-def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
+def member_converter(spec: pa.Field, *, lenient: bool = False) -> Take:
     """Return the function that converts a message's member for its column `spec`.
 
     `lenient` and the raised `SchemaError` are as for `converter`.
@@ -78,38 +54,38 @@ class _Compiler:
     def __init__(self, lenient: bool) -> None:
         self._lenient = lenient
 
-    def compile(self, kind: DataType, where: str, *, exact: bool = False) -> Converter:
+    def compile(self, kind: pa.DataType, where: str, *, exact: bool = False) -> Converter:
         match kind:
-            case StructType():
+            case pa.StructType():
                 return self._record(kind, where)
-            case ArrayType():
+            case pa.ListType():
                 return self._array(kind, where, exact)
-            case MapType():
+            case pa.MapType():
                 return self._map(kind, where, exact)
-            case StringType():
-                return scalars.text_or_json(where) if self._lenient else scalars.text(where)
-            case ByteType() | ShortType() | IntegerType() | LongType():
-                return scalars.integer(where, _WIDTH[type(kind)])
-            case DecimalType():
+            case pa.Decimal128Type():
                 return scalars.decimal(where, kind)
-            case DoubleType() | FloatType():
-                return scalars.number(where, single=isinstance(kind, FloatType), exact=exact)
-            case BooleanType():
+            case fields.STRING:
+                return scalars.text_or_json(where) if self._lenient else scalars.text(where)
+            case fields.DOUBLE | fields.FLOAT:
+                return scalars.number(where, single=kind == fields.FLOAT, exact=exact)
+            case fields.BOOLEAN:
                 return scalars.boolean(where)
-            case TimestampType():
+            case fields.TIMESTAMP:
                 return scalars.moment(where)
-            case DateType():
+            case fields.DATE:
                 return scalars.day(where)
-            case BinaryType():
+            case fields.BINARY:
                 return scalars.base64_bytes(where)
+            case _ if pa.types.is_signed_integer(kind):
+                return scalars.integer(where, kind.bit_width)
             case _:
                 raise SchemaError(
-                    f"{where}: JSON has no values for a column of type {kind.simpleString()}"
+                    f"{where}: JSON has no values for a column of type {sql_name(kind)}"
                 )
 
-    def _record(self, kind: StructType, where: str) -> Converter:
-        members = [(field.name, self.member(field, where)) for field in kind.fields]
-        known = frozenset(kind.names)
+    def _record(self, kind: pa.StructType, where: str) -> Converter:
+        members = [(field.name, self.member(field, where)) for field in kind]
+        known = frozenset(name for name, _ in members)
 
         def convert(value: object, extras: Extras) -> object:
             if value is None:
@@ -124,15 +100,15 @@ class _Compiler:
 
         return convert
 
-    def member(self, field: StructField, where: str) -> Take:
+    def member(self, field: pa.Field, where: str) -> Take:
         name, path = field.name, field.name if where == _MESSAGE else f"{where}.{field.name}"
         convert = (
             scalars.json_column
             if fields.is_json(field)
-            else self.compile(field.dataType, path, exact=fields.is_exact(field))
+            else self.compile(field.type, path, exact=fields.is_exact(field))
         )
         needed, nullable = fields.is_required(field), fields.is_nullable(field)
-        nests = _nests(field.dataType)
+        nests = _nests(field.type)
 
         def take(record: dict[str, object], extras: Extras) -> object:
             value = record.get(name)
@@ -152,9 +128,9 @@ class _Compiler:
 
         return take
 
-    def _array(self, kind: ArrayType, where: str, exact: bool) -> Converter:
-        convert = self.compile(kind.elementType, f"{where}[]", exact=exact)
-        nests = _nests(kind.elementType)
+    def _array(self, kind: pa.ListType, where: str, exact: bool) -> Converter:
+        convert = self.compile(kind.value_type, f"{where}[]", exact=exact)
+        nests = _nests(kind.value_type)
 
         def convert_all(value: object, extras: Extras) -> object:
             if value is None:
@@ -170,11 +146,11 @@ class _Compiler:
 
         return convert_all
 
-    def _map(self, kind: MapType, where: str, exact: bool) -> Converter:
-        if not isinstance(kind.keyType, StringType):
+    def _map(self, kind: pa.MapType, where: str, exact: bool) -> Converter:
+        if kind.key_type != fields.STRING:
             raise SchemaError(f"{where}: the keys of a map from JSON must be strings")
-        convert = self.compile(kind.valueType, f"{where}.*", exact=exact)
-        nests = _nests(kind.valueType)
+        convert = self.compile(kind.item_type, f"{where}.*", exact=exact)
+        nests = _nests(kind.item_type)
 
         def convert_all(value: object, extras: Extras) -> object:
             if value is None:
@@ -192,9 +168,9 @@ class _Compiler:
         return convert_all
 
 
-def _nests(kind: DataType) -> bool:
+def _nests(kind: pa.DataType) -> bool:
     """Return whether values of the type may contain extras."""
-    return isinstance(kind, StructType | ArrayType | MapType)
+    return pa.types.is_nested(kind)
 
 
 def _nested(convert: Converter, value: object, extras: Extras, key: str) -> object:

@@ -20,17 +20,17 @@ from typing import Final, cast
 
 import pyarrow as pa
 from attrs import field, frozen
-from pyspark.sql.types import StructType
 
+from twinstream.spark.decode import fields
 from twinstream.spark.decode.arrow_json import ArrowJson, member_names
 from twinstream.spark.decode.block_refused import BlockRefused
 from twinstream.spark.decode.column_mismatch import ColumnMismatch, Extras
 from twinstream.spark.decode.convert import converter
 from twinstream.spark.decode.cut_members import can_cut
 from twinstream.spark.decode.json_text import parse, to_json
-from twinstream.spark.decode.shapes import arrow_type, is_plain
+from twinstream.spark.decode.shapes import is_plain
 
-__all__ = ["Decoded", "JsonDecoder", "arrow_type"]
+__all__ = ["Decoded", "JsonDecoder"]
 
 # The number of messages in a window. If too many messages of a large block are unusual, the block
 # is split into windows, which are decoded separately.
@@ -81,11 +81,11 @@ class JsonDecoder:
     """
 
     def __init__(
-        self, columns: StructType, *, lenient: bool = False, keep_extras: bool = True
+        self, columns: pa.StructType, *, lenient: bool = False, keep_extras: bool = True
     ) -> None:
         self._convert = converter(columns, lenient=lenient)
-        self._type = arrow_type(columns)
-        self._columns: Final = columns
+        self._type = fields.bare(columns)
+        self._columns: Final[dict[str, pa.Field]] = {spec.name: spec for spec in columns}
         self._lenient: Final = lenient
         self._keep_extras: Final = keep_extras
         others = [spec.name for spec in columns if not is_plain(spec)]
@@ -183,7 +183,7 @@ class JsonDecoder:
 
     def _fast_path(self) -> ArrowJson:
         return ArrowJson(
-            self._columns,
+            [*self._columns.values()],
             self._cuts,
             lenient=self._lenient,
             strict=self._strict,
@@ -200,8 +200,8 @@ class JsonDecoder:
         for name in found:  # the loop body appends to this list
             found.extend(
                 spec.name
-                for spec in self._columns
-                if spec.name not in found and name in member_names(spec.dataType)
+                for spec in self._columns.values()
+                if spec.name not in found and name in member_names(spec.type)
             )
         return found
 
@@ -235,9 +235,9 @@ class JsonDecoder:
             return []
 
     def _is_unusual(self, name: str, value: object) -> bool:
-        if name not in self._columns.names:
+        if name not in self._columns:
             return self._strict
-        alone = ArrowJson(StructType([self._columns[name]]), strict=self._strict)
+        alone = ArrowJson([self._columns[name]], strict=self._strict)
         return not _takes(alone, to_json({name: value}).encode())
 
 

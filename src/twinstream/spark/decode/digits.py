@@ -17,7 +17,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import ArrayType, DataType, StructType
 
 from twinstream.spark.decode import fields
 
@@ -51,14 +50,14 @@ def keeps_digits(written: int | Decimal, number: float) -> bool:
     return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
 
 
-def exact_names(kind: DataType) -> frozenset[str]:
+def exact_names(kind: pa.DataType) -> frozenset[str]:
     """Return the names of members, at all depths, whose numbers must not be rounded."""
     match kind:
-        case StructType():
+        case pa.StructType():
             own = (each.name for each in kind if fields.is_exact(each))
-            return frozenset(own).union(*(exact_names(each.dataType) for each in kind))
-        case ArrayType():
-            return exact_names(kind.elementType)
+            return frozenset(own).union(*(exact_names(each.type) for each in kind))
+        case pa.ListType():
+            return exact_names(kind.value_type)
         case _:
             return frozenset()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from attrs import frozen
-from pyspark.sql.types import StructType
 
 __all__ = ["Event"]
 
@@ -20,4 +20,4 @@ class Event:
     kind: str
     type: str
     subject: str
-    columns: StructType
+    columns: pa.StructType

@@ -12,7 +12,6 @@ from typing import Final
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark.sql.types import StructType
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import Decoded, JsonDecoder
@@ -21,7 +20,7 @@ from twinstream.spark.decode.generated.events import EVENTS
 
 __all__ = ["EVENT_COLUMNS", "EventDecoder", "EventRows"]
 
-EVENT_COLUMNS: Final = StructType(
+EVENT_COLUMNS: Final = pa.schema(
     [
         fields.optional("kind", fields.STRING, "Last part of the event's type."),
         *(

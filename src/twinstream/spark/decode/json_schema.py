@@ -1,4 +1,4 @@
-"""Convert a JSON Schema to Spark columns.
+"""Convert a JSON Schema to columns.
 
 Objects with named members become structs, objects of one value type become maps, and values without
 a fixed shape are kept as JSON text. The bounds and the format of a number determine its type.
@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
-from pyspark.sql.types import DataType, DecimalType, StructField, StructType
+import pyarrow as pa
 
 from twinstream.core.wire.response import read_json
 from twinstream.models.files.bounded_read import read_small_text
@@ -46,7 +46,7 @@ Uint64: TypeAlias = Literal["long", "decimal"]
 
 _INT32: Final = (-(2**31), 2**31 - 1)
 # The types of strings by the keyword `format`.
-_TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
+_TEXTS: Final[Mapping[str, pa.DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
@@ -95,7 +95,7 @@ def is_schema_text(text_or_path: str) -> bool:
 
 def struct_of(
     schema: Schema, *, uint64: Uint64 = "long", resolver: Resolver | None = None
-) -> StructType:
+) -> pa.StructType:
     """Return the columns for messages that a JSON Schema describes.
 
     `uint64` is the type of unsigned 64-bit numbers. `resolver` returns the schema for a
@@ -106,7 +106,7 @@ def struct_of(
     case-insensitive), or if the schema is invalid.
     """
     kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
-    if not isinstance(kind, StructType):
+    if not isinstance(kind, pa.StructType):
         raise SchemaError(
             "the root of the JSON Schema must be an object with 'properties', so that there are "
             "columns; use valueFormat=raw for other payloads"
@@ -256,7 +256,7 @@ class _Reader:
             case _:
                 return self._object(words, where)
 
-    def _integer(self, words: Schema, where: str) -> DataType:
+    def _integer(self, words: Schema, where: str) -> pa.DataType:
         lowest, highest = words.get("minimum"), words.get("maximum")
         if "x-decimal" in words:
             return _decimal(words["x-decimal"], where)
@@ -273,7 +273,7 @@ class _Reader:
             return Typed(self._integer(words, where))
         if scale is not None and scale <= _FINEST:
             whole = min(_whole_digits(words), _MOST_DIGITS - scale)
-            return Typed(DecimalType(whole + scale, scale))
+            return Typed(pa.decimal128(whole + scale, scale))
         match words.get("format"):
             case "float":
                 return Typed(fields.FLOAT)
@@ -318,7 +318,7 @@ class _Reader:
         other = words.get("additionalProperties", True)
         schemas = {**dict.fromkeys(needed, other), **members}
         schemas = {name: schemas[name] for name in (*members, *schemas)}
-        found: list[StructField] = []
+        found: list[pa.Field] = []
         for name, schema in schemas.items():
             typed, comment = self._described(schema, f"{where}.{name}")
             if typed != NOTHING:
@@ -337,14 +337,14 @@ def _comment(words: Schema) -> str:
     return text if known else f"{text} Unit: {unit}.".strip()
 
 
-def _refuse_twins(kind: DataType | None, where: str) -> None:
+def _refuse_twins(kind: pa.DataType | None, where: str) -> None:
     """Raise `SchemaError` if the names of two members of a struct differ only in case."""
     seen: dict[str, str] = {}
-    for name in kind.names if isinstance(kind, StructType) else ():
-        twin = seen.setdefault(name.lower(), name)
-        if twin != name:
+    for each in kind if isinstance(kind, pa.StructType) else ():
+        twin = seen.setdefault(each.name.lower(), each.name)
+        if twin != each.name:
             raise SchemaError(
-                f"{where}: members {twin!r} and {name!r} differ in case only, but the names of"
+                f"{where}: members {twin!r} and {each.name!r} differ in case only, but the names of"
                 " Spark's columns are case-insensitive"
             )
 
@@ -391,13 +391,13 @@ def _may_be_null(words: Schema) -> bool:
     return values is None or None in values
 
 
-def _decimal(value: object, where: str) -> DecimalType:
+def _decimal(value: object, where: str) -> pa.Decimal128Type:
     """Return the type that `x-decimal` defines. Raises `SchemaError` for an invalid value."""
     match value:
         case {"precision": int(precision), "scale": int(scale)} if (
             0 <= scale <= precision and 0 < precision <= _MOST_DIGITS
         ):
-            return DecimalType(precision, scale)
+            return pa.decimal128(precision, scale)
         case _:
             raise SchemaError(
                 f'{where}: x-decimal takes an object such as {{"precision": 18, "scale": 2}}'

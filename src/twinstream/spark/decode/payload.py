@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pyarrow as pa
 from attrs import evolve, frozen
-from pyspark.sql.types import StructType
 
-from twinstream.spark.decode.decode import JsonDecoder, arrow_type
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.decode import JsonDecoder
 from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
 
 __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
@@ -55,8 +55,10 @@ class PayloadDecoder(Protocol):
 class JsonPayloads:
     """A decoder of JSON objects with the given members."""
 
-    def __init__(self, columns: StructType, *, lenient: bool, keep_extras: bool) -> None:
-        self._decoder = JsonDecoder(columns, lenient=lenient, keep_extras=keep_extras)
+    def __init__(self, columns: pa.Schema, *, lenient: bool, keep_extras: bool) -> None:
+        self._decoder = JsonDecoder(
+            fields.record(*columns), lenient=lenient, keep_extras=keep_extras
+        )
         self._types = _types(columns)
 
     def decode(self, payloads: pa.Array) -> Payload:
@@ -88,5 +90,5 @@ class EventPayloads:
         return Payload(len(payloads), self._types, columns, found.extras, found.misfits)
 
 
-def _types(columns: StructType) -> dict[str, pa.DataType]:
-    return {each.name: arrow_type(each.dataType) for each in columns}
+def _types(columns: pa.Schema) -> dict[str, pa.DataType]:
+    return {each.name: fields.bare(each.type) for each in columns}

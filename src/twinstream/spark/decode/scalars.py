@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 
-from pyspark.sql.types import DecimalType
+import pyarrow as pa
 
 from twinstream.spark.decode.column_mismatch import (
     ColumnMismatch,
@@ -26,6 +26,7 @@ from twinstream.spark.decode.column_mismatch import (
 )
 from twinstream.spark.decode.digits import keeps_digits
 from twinstream.spark.decode.json_text import to_json
+from twinstream.spark.decode.sql_names import sql_name
 
 __all__ = [
     "FIRST_DAY",
@@ -154,7 +155,7 @@ def _unfit(where: str, value: object, bits: int) -> ColumnMismatch:
     return ColumnMismatch(f"{where}: {shown(value)} does not fit a signed {bits}-bit integer")
 
 
-def decimal(where: str, kind: DecimalType) -> Converter:
+def decimal(where: str, kind: pa.Decimal128Type) -> Converter:
     """Return a converter for decimal columns. It never rounds a number."""
     limit = Decimal(10) ** (kind.precision - kind.scale)
     step = Decimal(1).scaleb(-kind.scale)
@@ -170,7 +171,7 @@ def decimal(where: str, kind: DecimalType) -> Converter:
         except (Inexact, InvalidOperation):
             fitted = limit
         if abs(fitted) >= limit:
-            raise ColumnMismatch(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
+            raise ColumnMismatch(f"{where}: {shown(value)} does not fit {sql_name(kind)}")
         return fitted
 
     return convert

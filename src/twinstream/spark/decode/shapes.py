@@ -1,4 +1,4 @@
-"""Types for Arrow's JSON reader, and the conversion of its columns to Spark's types.
+"""Types for Arrow's JSON reader, and the conversion of its columns to the types of the schema.
 
 The reader parses timestamps and dates as text, so that no digit is lost. This module converts the
 text, and checks that the values are in range.
@@ -11,16 +11,6 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DecimalType,
-    MapType,
-    StructField,
-    StructType,
-)
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.block_refused import BlockRefused
@@ -32,10 +22,10 @@ from twinstream.spark.decode.scalars import (
     MOMENT_PATTERN,
 )
 
-__all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
+__all__ = ["Shape", "is_plain", "parsed_type", "shape_of"]
 
 Shape: TypeAlias = Callable[[pa.Array], pa.Array]
-"""A function that converts a parsed array to the type Spark needs, or raises `BlockRefused`."""
+"""A function that converts a parsed array to the type of its column, or raises `BlockRefused`."""
 
 # A `Shape` for a member of a struct.
 # The second argument is a mask of the structs that are null, or `None` if no struct is null.
@@ -44,48 +34,42 @@ _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
 
-def arrow_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type that Spark expects for a Spark type, with timestamps in UTC."""
-    return to_arrow_type(kind, timezone="UTC")
-
-
-def is_plain(spec: StructField) -> bool:
+def is_plain(spec: pa.Field) -> bool:
     """Return whether Arrow's JSON reader can parse values of the column."""
-    return not fields.is_json(spec) and _is_plain(spec.dataType)
+    return not fields.is_json(spec) and _is_plain(spec.type)
 
 
-def _is_plain(kind: DataType) -> bool:
+def _is_plain(kind: pa.DataType) -> bool:
     match kind:
-        case StructType():
+        case pa.StructType():
             return all(map(is_plain, kind))
-        case ArrayType():
-            return _is_plain(kind.elementType)
-        case MapType() | DecimalType() | BinaryType():
+        case pa.ListType():
+            return _is_plain(kind.value_type)
+        case pa.MapType() | pa.Decimal128Type() | fields.BINARY:
             return False
         case _:
             return True
 
 
-def parsed_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type with which the reader parses a column of this Spark type."""
+def parsed_type(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type with which the reader parses a column of this type."""
     match kind:
-        case StructType():
-            return pa.struct([pa.field(f.name, parsed_type(f.dataType)) for f in kind])
-        case ArrayType():
-            return pa.list_(parsed_type(kind.elementType))
+        case pa.StructType():
+            return pa.struct([pa.field(f.name, parsed_type(f.type)) for f in kind])
+        case pa.ListType():
+            return pa.list_(parsed_type(kind.value_type))
         case _:
-            target = arrow_type(kind)
-            return pa.string() if pa.types.is_temporal(target) else target
+            return pa.string() if pa.types.is_temporal(kind) else kind
 
 
-def shape_of(spec: StructField) -> Shape:
+def shape_of(spec: pa.Field) -> Shape:
     """Return the conversion for a column that `is_plain` accepts."""
     finish = _member(spec)
     return lambda array: finish(array, None)
 
 
-def _member(spec: StructField) -> _Member:
-    shape = _shape(spec.dataType)
+def _member(spec: pa.Field) -> _Member:
+    shape = _shape(spec.type)
     if not fields.is_required(spec):
         return lambda array, absent: shape(array)
 
@@ -99,13 +83,13 @@ def _member(spec: StructField) -> _Member:
     return finish
 
 
-def _shape(kind: DataType) -> Shape:
-    target = arrow_type(kind)
+def _shape(kind: pa.DataType) -> Shape:
+    target = fields.bare(kind)
     match kind:
-        case StructType():
+        case pa.StructType():
             return _record(kind)
-        case ArrayType():
-            return _list(_shape(kind.elementType), target)
+        case pa.ListType():
+            return _list(_shape(kind.value_type), target)
         case _ if pa.types.is_timestamp(target):
             return lambda array: _within(_moments(array, target), array, FIRST_MOMENT, LAST_MOMENT)
         case _ if pa.types.is_date(target):
@@ -116,9 +100,9 @@ def _shape(kind: DataType) -> Shape:
             return lambda array: array.cast(target)
 
 
-def _record(kind: StructType) -> Shape:
+def _record(kind: pa.StructType) -> Shape:
     members = [_member(spec) for spec in kind]
-    specs = [pa.field(spec.name, arrow_type(spec.dataType)) for spec in kind]
+    specs = [*map(fields.bare_field, kind)]
 
     def shape(array: pa.Array) -> pa.Array:
         absent = array.is_null() if array.null_count else None
@@ -168,7 +152,7 @@ def _named(array: pa.Array, error: str) -> list[int]:
 def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return array.cast(target)
-    except pa.ArrowInvalid:  # usually a timestamp has more digits than Spark has
+    except pa.ArrowInvalid:  # usually a timestamp has more digits than microseconds have
         cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
     try:
         return _cast(cut, target)

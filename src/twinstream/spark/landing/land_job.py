@@ -30,7 +30,7 @@ from twinstream.spark.source.range_task import read_pages
 from twinstream.spark.source.removed_messages import not_before
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    import pyarrow as pa
 
 __all__ = ["LandJob", "ranges_of"]
 
@@ -64,7 +64,7 @@ class LandJob:
         """The names of all tables to which the job could write."""
         return self.names.possible(self.options.value_format)
 
-    def columns(self, table: str) -> StructType:
+    def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
         return self._split.columns(table)
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
-from pyspark.sql.types import StructField, StructType
 
 from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
-from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.source.batcher import Batcher
@@ -119,12 +117,12 @@ class TableSplit:
         else:
             yield from self._events(rows)
 
-    def columns(self, table: str) -> StructType:
+    def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
-        found = StructType([*self._own(table)])
+        found = self._own(table)
         if self._batch is not None:
-            found.add(StructField(BATCH_COLUMN, fields.LONG, nullable=False))
-        return found
+            found.append(pa.field(BATCH_COLUMN, fields.LONG, nullable=False))
+        return pa.schema(found)
 
     def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         kinds = rows.column(_KIND)
@@ -151,12 +149,11 @@ class TableSplit:
     def _schema(self, table: str) -> pa.Schema:
         found = self._schemas.get(table)
         if found is None:
-            found = self._schemas[table] = pa.schema(
-                [pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in self.columns(table)]
-            )
+            columns = map(fields.bare_field, self.columns(table))
+            found = self._schemas[table] = pa.schema(columns)
         return found
 
-    def _own(self, table: str) -> list[StructField]:
+    def _own(self, table: str) -> list[pa.Field]:
         named = {each.name: each for each in self._layout}
         if table == self._names.dead_letters:
             return [*self._beside, named[ERROR], named[self._raw]]
@@ -175,10 +172,11 @@ def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     """
     beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
     arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
-    return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])
+    names = [*(each.name for each in _members(kind)), *beside]
+    return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _members(kind: str) -> StructType:
-    members = EVENT_COLUMNS[kind].dataType
-    assert isinstance(members, StructType)
+def _members(kind: str) -> pa.StructType:
+    members = EVENT_COLUMNS.field(kind).type
+    assert isinstance(members, pa.StructType)
     return members

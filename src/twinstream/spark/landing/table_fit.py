@@ -75,6 +75,6 @@ def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
 def _is_whole(known: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_struct(known) and pa.types.is_struct(new):
         return has_all(known, new)
-    if pa.types.is_list(new):
+    if pa.types.is_list(known) and pa.types.is_list(new):
         return _is_whole(known.value_type, new.value_type)
     return True

@@ -21,7 +21,6 @@ from twinstream.spark.landing.table_fit import check_fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_taken"]
 
@@ -50,7 +49,7 @@ class BatchWriter(Protocol):
         """Return the files of the batch that the table already has, or `None` without the batch."""
         ...
 
-    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
         """Add all files of the batch to a table atomically, unless the table has the batch.
 
         Return the files of the batch in the table.
@@ -100,7 +99,7 @@ class ParquetBatch:
         home = self._home(table)
         return Written(table, files_in(home), is_earlier=True) if home.exists() else None
 
-    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table has the batch.
 
         Return the files of the batch in the table. Raises `SchemaError` if the columns of the files

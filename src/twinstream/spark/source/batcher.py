@@ -8,11 +8,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
-from pyspark.sql.types import StructType
 
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.records.entry import KeyValueOperation
-from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.decode import fields
 from twinstream.spark.decode.delete_markers import key_markers_in, markers_in
 from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 from twinstream.spark.errors import DecodeFailure
@@ -42,17 +41,15 @@ class _Block:
 
 
 class Batcher:
-    """A builder of record batches with exactly the schema that Spark requested.
+    """A builder of record batches with exactly the requested columns.
 
     Raises `SchemaError` for columns that the read does not offer.
     """
 
-    def __init__(self, options: SourceOptions, requested: StructType) -> None:
+    def __init__(self, options: SourceOptions, requested: pa.Schema) -> None:
         layout = ReadColumns(options, requested)
         layout.check(requested)
-        self.schema: Final = pa.schema(
-            [pa.field(f.name, arrow_type(f.dataType)) for f in requested]
-        )
+        self.schema: Final = pa.schema(map(fields.bare_field, requested))
         self._mode: Final = options.mode
         self._decoder: Final = _decoder(options, layout, requested)
         self._builders: Final = [_builder(layout, name, options) for name in requested.names]
@@ -131,7 +128,7 @@ def _is_empty(blocks: pa.Array) -> pa.Array:
 
 
 def _decoder(
-    options: SourceOptions, layout: ReadColumns, requested: StructType
+    options: SourceOptions, layout: ReadColumns, requested: pa.Schema
 ) -> PayloadDecoder | None:
     if options.value_format == "raw":
         return None

@@ -7,12 +7,10 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import DataType
 
 from twinstream.core.read.arrow import header_array, text_array
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.decode import fields
-from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.json_schema import Uint64
 from twinstream.spark.errors import OptionError
 
@@ -22,11 +20,9 @@ Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 """A function that builds one column of a page. Its second argument is the stream's name."""
 
 HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
-"""The Spark type of the headers: a map from each name, as stored, to its values in order."""
+"""The type of the headers: a map from each name, as stored, to its values in order."""
 
 _SEQS: Final = frozenset({"seq", "revision"})
-_MOMENT: Final = arrow_type(fields.TIMESTAMP)
-_DECIMAL: Final = arrow_type(fields.DECIMAL20)
 
 
 def part(name: str, uint64: Uint64) -> Part:
@@ -41,8 +37,8 @@ def part(name: str, uint64: Uint64) -> Part:
     return _PARTS[name]
 
 
-def part_type(name: str, uint64: Uint64) -> DataType:
-    """Return the Spark type of the column for a part of the messages or of a bucket's entries."""
+def part_type(name: str, uint64: Uint64) -> pa.DataType:
+    """Return the type of the column for a part of the messages or of a bucket's entries."""
     if name in _SEQS and uint64 == "decimal":
         return fields.DECIMAL20
     return _TYPES[name]
@@ -75,7 +71,7 @@ def _seqs(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _decimal_seqs(page: ArrowPage, stream: str) -> pa.Array:
-    return page.seqs.cast(_DECIMAL)
+    return page.seqs.cast(fields.DECIMAL20)
 
 
 def _stream(page: ArrowPage, stream: str) -> pa.Array:
@@ -83,12 +79,12 @@ def _stream(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _times(page: ArrowPage, stream: str) -> pa.Array:
-    """Return times, truncated to microseconds, the resolution of Spark's timestamps."""
-    return page.times.cast(_MOMENT, safe=False)
+    """Return times, truncated to microseconds, the resolution of the column."""
+    return page.times.cast(fields.TIMESTAMP, safe=False)
 
 
 def _headers(page: ArrowPage, stream: str) -> pa.Array:
-    return header_array(page.headers, arrow_type(HEADERS))
+    return header_array(page.headers, HEADERS)
 
 
 _PARTS: Final[Mapping[str, Part]] = {
@@ -102,7 +98,7 @@ _PARTS: Final[Mapping[str, Part]] = {
     "time": _times,
 }
 
-_TYPES: Final[Mapping[str, DataType]] = {
+_TYPES: Final[Mapping[str, pa.DataType]] = {
     "subject": fields.STRING,
     "data": fields.BINARY,
     "headers": HEADERS,

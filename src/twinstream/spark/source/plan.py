@@ -6,8 +6,6 @@ import os
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from pyspark.sql.datasource import InputPartition
-
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState
@@ -46,17 +44,14 @@ it must be created and deleted, and for small ranges these requests cost more th
 """
 
 
-class SequenceRange(InputPartition):
+class SequenceRange:
     """The sequences from `start` up to, not including, `end` of one stream, for one task.
 
     `way` is how the task reads the range. `created` is the stream's creation time when the
     range was planned. The task compares it with the current creation time, because the stream may
     have been re-created since; if `created` is empty, the task does not compare. No message of
-    the range was stored before `since`; `None` means that no such time is known. `leads` is true
-    for the first range of a batch read; see `JetStreamReader`.
+    the range was stored before `since`; `None` means that no such time is known.
     """
-
-    leads = False
 
     def __init__(
         self,
@@ -67,7 +62,6 @@ class SequenceRange(InputPartition):
         created: str = "",
         since: str | None = None,
     ) -> None:
-        super().__init__((stream, start, end))
         self.stream = stream
         self.start = start
         self.end = end

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+import pyarrow as pa
 
 from twinstream.spark.decode import fields
-from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import load_schema, struct_of
+from twinstream.spark.decode.sql_names import sql_name
 from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.source.columns import part_type
 from twinstream.spark.source.options import SourceOptions
@@ -46,8 +46,8 @@ class ReadColumns:
     """The columns of one read.
 
     `payload` has the payload's columns, and `beside` has all other columns. `payload` is
-    empty for raw reads. It is also empty if the columns of the payload come from a Spark schema
-    that contains only other columns.
+    empty for raw reads. It is also empty if the columns of the payload come from a requested
+    schema that contains only other columns.
 
     Raises `SchemaError` if a JSON read has no schema, or if a
     member of the payload has the name of another column, and
@@ -55,24 +55,24 @@ class ReadColumns:
     another column.
     """
 
-    def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
+    def __init__(self, options: SourceOptions, requested: pa.Schema | None = None) -> None:
         self.raw_column: Final = options.corrupt_column
         self.is_typed: Final = options.value_format != "raw"
         if not self.is_typed:
-            self.payload = StructType([])
+            self.payload = pa.schema([])
             names = _RAW if options.bucket is None else _RAW_KEYS
-            self.beside = StructType(_parts("", names, options))
+            self.beside = pa.schema(_parts("", names, options))
             return
-        self.beside = StructType(_companions(options))
+        self.beside = pa.schema(_companions(options))
         self.payload = _payload(options, requested, frozenset(self.beside.names))
         _refuse_clash(self.payload, self.beside)
 
     @property
-    def columns(self) -> StructType:
+    def columns(self) -> pa.Schema:
         """All columns. The columns of the payload are first."""
-        return StructType([*self.payload.fields, *self.beside.fields])
+        return pa.schema([*self.payload, *self.beside])
 
-    def check(self, requested: StructType) -> None:
+    def check(self, requested: pa.Schema) -> None:
         """Raise `SchemaError` if a column is unknown, duplicate, NOT NULL or of another type."""
         _refuse_not_null(requested)
         _refuse_twice(requested)
@@ -81,29 +81,28 @@ class ReadColumns:
             found = offered.get(each.name)
             if found is None:
                 raise SchemaError(_not_offered(each.name, list(offered)))
-            if arrow_type(found.dataType) != arrow_type(each.dataType):
+            if found.type != each.type:
                 raise SchemaError(
-                    f"column {each.name!r} is {found.dataType.simpleString()},"
-                    f" not {each.dataType.simpleString()}"
+                    f"column {each.name!r} is {sql_name(found.type)}, not {sql_name(each.type)}"
                 )
 
 
 def _payload(
-    options: SourceOptions, requested: StructType | None, beside: frozenset[str]
-) -> StructType:
+    options: SourceOptions, requested: pa.Schema | None, beside: frozenset[str]
+) -> pa.Schema:
     if options.value_format == "advisory":
         return EVENT_COLUMNS
     if options.json_schema is not None:
-        return struct_of(load_schema(options.json_schema), uint64=options.uint64)
+        return pa.schema([*struct_of(load_schema(options.json_schema), uint64=options.uint64)])
     if requested is None:
         raise SchemaError(
             "valueFormat=json needs a schema: give the option jsonSchema, or a Spark schema with"
             " .schema(…)"
         )
-    return StructType([each for each in requested if each.name not in beside])
+    return pa.schema([each for each in requested if each.name not in beside])
 
 
-def _companions(options: SourceOptions) -> list[StructField]:
+def _companions(options: SourceOptions) -> list[pa.Field]:
     others = [
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
         *_parts("_", _TYPED if options.bucket is None else _TYPED_KEYS, options),
@@ -117,7 +116,7 @@ def _companions(options: SourceOptions) -> list[StructField]:
     return [*others, fields.optional(raw, fields.BINARY, what)]
 
 
-def _operation(options: SourceOptions) -> list[StructField]:
+def _operation(options: SourceOptions) -> list[pa.Field]:
     """Return a list with the column for delete markers, or an empty list.
 
     Reads of events have no such column, because events are never delete markers. For reads of
@@ -129,12 +128,12 @@ def _operation(options: SourceOptions) -> list[StructField]:
     return [fields.optional(OPERATION, fields.STRING, what)]
 
 
-def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:
+def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[pa.Field]:
     wanted = (*names, "headers") if options.include_headers else names
     return [fields.optional(prefix + name, part_type(name, options.uint64)) for name in wanted]
 
 
-def _refuse_clash(payload: StructType, beside: StructType) -> None:
+def _refuse_clash(payload: pa.Schema, beside: pa.Schema) -> None:
     taken = {name.lower() for name in beside.names}
     for name in payload.names:
         if name.lower() in taken:
@@ -152,19 +151,19 @@ def _not_offered(name: str, offered: list[str]) -> str:
     return f"{text}; column names are case-sensitive, use {same[0]!r}" if same else text
 
 
-def _refuse_twice(requested: StructType) -> None:
+def _refuse_twice(requested: pa.Schema) -> None:
     """Raise `SchemaError` for duplicate names, which Spark reports only when it reads the rows."""
     twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
     if twice is not None:
         raise SchemaError(f"the schema has column {twice!r} twice; remove one of them")
 
 
-def _refuse_not_null(requested: StructType) -> None:
+def _refuse_not_null(requested: pa.Schema) -> None:
     """Raise `SchemaError` if a column, struct member, array item or map value is NOT NULL.
 
     A message that does not match the schema gives a row with null in all columns of the payload.
     """
-    strict = next(_not_null(requested, ""), None)
+    strict = next(_not_null(fields.record(*requested), ""), None)
     if strict is not None:
         raise SchemaError(
             f"column {strict!r} is NOT NULL, which this source cannot guarantee: remove NOT NULL,"
@@ -172,21 +171,21 @@ def _refuse_not_null(requested: StructType) -> None:
         )
 
 
-def _not_null(kind: DataType, path: str) -> Iterator[str]:
+def _not_null(kind: pa.DataType, path: str) -> Iterator[str]:
     match kind:
-        case StructType():
+        case pa.StructType():
             for each in kind:
                 name = f"{path}.{each.name}" if path else each.name
                 if not each.nullable:
                     yield name
-                yield from _not_null(each.dataType, name)
-        case ArrayType():
-            if not kind.containsNull:
+                yield from _not_null(each.type, name)
+        case pa.ListType():
+            if not kind.value_field.nullable:
                 yield f"{path}[]"
-            yield from _not_null(kind.elementType, f"{path}[]")
-        case MapType():
-            if not kind.valueContainsNull:
+            yield from _not_null(kind.value_type, f"{path}[]")
+        case pa.MapType():
+            if not kind.item_field.nullable:
                 yield f"{path}.*"
-            yield from _not_null(kind.valueType, f"{path}.*")
+            yield from _not_null(kind.item_type, f"{path}.*")
         case _:
             return

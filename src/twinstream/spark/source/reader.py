@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from twinstream.spark.running import in_micro_batch
 from twinstream.spark.source.batcher import Batcher
@@ -24,6 +23,7 @@ from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
+from twinstream.spark.source.range_partition import partitions_of, range_partition
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.removed_messages import not_before
 from twinstream.spark.source.stream_state import StreamState
@@ -44,27 +44,21 @@ class JetStreamReader(DataSourceReader):
     is false or the end of the read is a sequence.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         Batcher(options, schema)  # raises an error for unknown columns before any task runs
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """Request the state of each stream from its leader, and return the ranges to read."""
-        with Leader(self._options) as leader:
-            found = self._plan(leader)
-        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        ranges = found or [SequenceRange("", 1, 1, "direct")]
-        ranges[0].leads = True
-        return [*ranges]
+        return partitions_of(self._planned())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one range, in a task."""
-        if not isinstance(partition, SequenceRange):
-            raise TypeError(f"not a partition of this source: {partition!r}")
+        found = range_partition(partition)
         if not self._is_planned_again():
-            return self._batches(partition)
-        return self._all_batches() if partition.leads else iter(())
+            return self._batches(found.value)
+        return self._all_batches() if found.leads else iter(())
 
     def _is_planned_again(self) -> bool:
         end = self._options.end
@@ -72,9 +66,12 @@ class JetStreamReader(DataSourceReader):
         return self._options.refresh and not is_fixed and in_micro_batch()
 
     def _all_batches(self) -> Iterator[pa.RecordBatch]:
-        for part in self.partitions():
-            assert isinstance(part, SequenceRange)
+        for part in self._planned():
             yield from self._batches(part)
+
+    def _planned(self) -> list[SequenceRange]:
+        with Leader(self._options) as leader:
+            return self._plan(leader)
 
     def _plan(self, leader: Leader) -> list[SequenceRange]:
         return [each for state in leader.states() for each in self._ranges(state, leader)]

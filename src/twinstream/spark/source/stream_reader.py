@@ -13,20 +13,22 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
 
 from twinstream.spark.source.batch_planner import BatchPlanner
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.limits.batch_limits import read_limit
 from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, read_way, split
+from twinstream.spark.source.range_partition import partitions_of, range_partition
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.removed_messages import not_before
 
@@ -41,7 +43,7 @@ _LATEST = Bound("startingOffsets", word="latest")
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a streaming query. The driver plans batches, and tasks read their ranges."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         Batcher(options, schema)  # raises an error for unknown columns before any task runs
         self._options = options
         self._schema = schema
@@ -71,8 +73,19 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return start if found is before else found.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return one of the limits that the options set; see `read_limit`."""
-        return read_limit(self._options)
+        """Return one of the limits that the options set, or `ReadAllAvailable` without limits.
+
+        Spark accepts only one limit, and passes it to `latestOffset`. The source then applies all
+        limits of the options, unless Spark requests all available data.
+        """
+        options = self._options
+        if options.max_messages_per_trigger is not None:
+            return ReadMaxRows(options.max_messages_per_trigger)
+        if options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(options.max_bytes_per_trigger)
+        if options.min_messages_per_trigger is not None:
+            return ReadMinRows(options.min_messages_per_trigger)
+        return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offset at the end of the streams. Spark computes the query's lag from it."""
@@ -92,7 +105,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """
         before = Offset.from_json(start).streams
         states = {state.name: state for state in self._leader.states()}
-        found: list[InputPartition] = []
+        found: list[SequenceRange] = []
         for name, position in Offset.from_json(end).streams.items():
             if position == before.get(name):
                 continue  # `since` is the start of the batch before
@@ -105,14 +118,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     way = read_way(self._options, state)
                     parts, since = position.parts, not_before(low, state, mark)
                     found += split(name, low, position.next, parts, way, state.created, since)
-        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        return found or [SequenceRange("", 1, 1, "direct")]
+        return partitions_of(found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one range, in a task."""
-        if not isinstance(partition, SequenceRange):
-            raise TypeError(f"not a partition of this source: {partition!r}")
-        return read_batches(self._options, Batcher(self._options, self._schema), partition)
+        batcher = Batcher(self._options, self._schema)
+        return read_batches(self._options, batcher, range_partition(partition).value)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing, because a read removes no messages from a stream."""

@@ -1,1 +1,1 @@
-"""Generated Spark types. Edit schema/ instead, then run `make gen`."""
+"""Generated Arrow types. Edit schema/ instead, then run `make gen`."""

@@ -1,4 +1,4 @@
-"""Generated from schema/advisory and schema/metric by codegen/spark_types.py.
+"""Generated from schema/advisory and schema/metric by codegen/event_types.py.
 
 Edit those files instead, then run `make gen`.
 """

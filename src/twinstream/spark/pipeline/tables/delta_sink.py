@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -29,9 +29,6 @@ from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 
@@ -78,7 +75,7 @@ class DeltaBatch:
             return None
         return Written(table, self._files(delta, folder), is_earlier=True)
 
-    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
 
         Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
@@ -276,12 +273,12 @@ def _milliseconds(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
+def _fitting(delta: DeltaTable | None, folder: Path, columns: pa.Schema) -> DeltaTable:
     """Create the table, or add the columns that it lacks, and return it.
 
     Raises `SchemaError` if `columns` do not fit the table.
     """
-    schema = Schema.from_json(columns.json())
+    schema = Schema.from_arrow(columns)
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")
     known, new = _arrow(delta.schema()), _arrow(schema)

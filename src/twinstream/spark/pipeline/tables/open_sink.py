@@ -27,6 +27,6 @@ def open_sink(config: PipelineConfig) -> Sink:
             raise
         raise SparkSourceError(
             'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
-            " extra delta (in a clone: pip install '.[delta]')"
+            " extra lake (in a clone: pip install '.[lake]')"
         ) from missing
     return DeltaSink(folders)

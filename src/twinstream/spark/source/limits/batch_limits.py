@@ -4,32 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-)
-
 from twinstream.spark.source.options import SourceOptions
 
-__all__ = ["admit", "is_too_little", "read_limit"]
-
-
-def read_limit(options: SourceOptions) -> ReadLimit:
-    """Return one of the limits that the options set, or `ReadAllAvailable` without limits.
-
-    Spark accepts only one limit, and passes it to the source when it requests the next offset. The
-    source then applies all limits of the options, unless Spark requests all available data.
-    """
-    if options.max_messages_per_trigger is not None:
-        return ReadMaxRows(options.max_messages_per_trigger)
-    if options.max_bytes_per_trigger is not None:
-        return ReadMaxBytes(options.max_bytes_per_trigger)
-    if options.min_messages_per_trigger is not None:
-        return ReadMinRows(options.min_messages_per_trigger)
-    return ReadAllAvailable()
+__all__ = ["admit", "is_too_little"]
 
 
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:

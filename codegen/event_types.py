@@ -1,9 +1,9 @@
-"""Generate the Spark types of all advisories and metrics from `schema/`.
+"""Generate the Arrow types of all advisories and metrics from `schema/`.
 
-    python codegen/spark_types.py            write src/twinstream/spark/decode/generated/events.py
-    python codegen/spark_types.py --check    print a diff and exit with 1 if the file is stale
+    python codegen/event_types.py            write src/twinstream/spark/decode/generated/events.py
+    python codegen/event_types.py --check    print a diff and exit with 1 if the file is stale
 
-`twinstream.spark.decode.json_schema` converts JSON Schema to Spark types. It also converts the
+`twinstream.spark.decode.json_schema` converts JSON Schema to Arrow types. It also converts the
 schemas of users. This script only resolves references between schema files and writes the module.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+import pyarrow as pa
 
 from freshness import keep_fresh
 from twinstream.spark.decode import fields
@@ -30,7 +30,7 @@ SCHEMAS = ROOT / "schema"
 OUTPUT = ROOT / "src" / "twinstream" / "spark" / "decode" / "generated" / "events.py"
 
 HEAD = '''\
-"""Generated from schema/advisory and schema/metric by codegen/spark_types.py.
+"""Generated from schema/advisory and schema/metric by codegen/event_types.py.
 
 Edit those files instead, then run `make gen`.
 """
@@ -61,7 +61,7 @@ from twinstream.spark.decode.fields import (
 
 '''
 
-SCALARS: dict[DataType, str] = {
+SCALARS: dict[pa.DataType, str] = {
     fields.BOOLEAN: "BOOLEAN",
     fields.DATE: "DATE",
     fields.DOUBLE: "DOUBLE",
@@ -125,43 +125,43 @@ def absolute(node: Any, base: str) -> Any:
 
 
 class Writer:
-    """A writer of Python source text that creates given Spark types.
+    """A writer of Python source text that creates given Arrow types.
 
     `named` are the types that have a constant in the generated module, and the constants' names.
     """
 
     def __init__(self) -> None:
-        self.named: list[tuple[StructType, str]] = []
+        self.named: list[tuple[pa.StructType, str]] = []
 
-    def kind(self, kind: DataType) -> str:
+    def kind(self, kind: pa.DataType) -> str:
         """Return the source text of a type.
 
         This is the name of the constant for the type, or an expression if there is no constant.
         """
         for known, name in self.named:
-            if known == kind:
+            if known.equals(kind, check_metadata=True):
                 return name
         if kind in SCALARS:
             return SCALARS[kind]
-        if isinstance(kind, StructType):
+        if isinstance(kind, pa.StructType):
             return self.struct(kind)
-        if isinstance(kind, ArrayType):
-            return f"array_of({self.kind(kind.elementType)})"
-        if isinstance(kind, MapType):
-            return f"map_of({self.kind(kind.valueType)})"
+        if isinstance(kind, pa.ListType):
+            return f"array_of({self.kind(kind.value_type)})"
+        if isinstance(kind, pa.MapType):
+            return f"map_of({self.kind(kind.item_type)})"
         raise TypeError(f"no source text for {kind!r}")
 
-    def struct(self, kind: StructType) -> str:
+    def struct(self, kind: pa.StructType) -> str:
         """Return the source text of a record."""
-        return "record(" + ", ".join(map(self.field, kind.fields)) + ",)"
+        return "record(" + ", ".join(map(self.field, kind)) + ",)"
 
-    def field(self, field: StructField) -> str:
+    def field(self, field: pa.Field) -> str:
         """Return the source text of one member of a record."""
-        comment = field.metadata.get("comment", "")
+        comment = fields.comment_of(field)
         words = [json.dumps(field.name)]
         needed = fields.is_required(field)
         if not fields.is_json(field):
-            words.append(self.kind(field.dataType))
+            words.append(self.kind(field.type))
         if comment:
             words.append(json.dumps(comment, ensure_ascii=False))
         if fields.is_json(field):
@@ -232,7 +232,7 @@ def formatted(text: str) -> str:
 
 def main() -> int:
     """Write or check the module and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the Spark types of advisories and metrics.")
+    parser = argparse.ArgumentParser(description="Write the Arrow types of advisories and metrics.")
     parser.add_argument("--check", action="store_true", help="only check whether the file is stale")
     arguments = parser.parse_args()
     return 0 if keep_fresh(OUTPUT, module(), check=arguments.check) else 1
