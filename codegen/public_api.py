@@ -143,11 +143,10 @@ def members(name: str, cls: type) -> Iterator[str]:
 
 def signature(name: str, value: object) -> str:
     """Return the signature of a function or class, without annotations."""
-    awaited = "await " if inspect.iscoroutinefunction(value) else ""
     try:
         found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        return f"{awaited}{name}(...)"
+        return f"{name}(...)"
     parts: list[str] = []
     keywords = False
     for each in found.parameters.values():
@@ -161,7 +160,9 @@ def signature(name: str, value: object) -> str:
         star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         keywords |= star == "*"
         parts.append(star + each.name + default(each.default))
-    awaited = awaited or "[await] " * str(found.return_annotation).startswith("Opening[")
+    awaited = "await " if inspect.iscoroutinefunction(value) else ""
+    if str(found.return_annotation).startswith("Opening["):
+        awaited = "[await] "
     return f"{awaited}{name}({', '.join(parts)})"
 
 

@@ -14,7 +14,7 @@ from js_async.client.observing import observers_of
 from js_async.client.session import Session
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint, Work
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, opening, opens
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.client.auth import Credentials
@@ -48,6 +48,7 @@ _FIRST_SWEEP: Final = 64
 _LOCAL: Final = "nats://127.0.0.1:4222"
 
 
+@opens
 def connect(
     servers: str | Iterable[str] | ConnectOptions = _LOCAL,
     *,
@@ -487,6 +488,7 @@ class Connection(Closable, BlockHint):
             encoded = encode_headers(operation.headers)
             return CoreMessage(await self._session.ask(subject, encoded, data, deadline))
 
+    @opens
     def subscribe(
         self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never
     ) -> Opening[Subscription]:

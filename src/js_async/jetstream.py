@@ -12,7 +12,7 @@ from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer, existing_consumer, made_consumer
 from js_async.publish.publish import PublishedMessage
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, opening, opens
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes, takes_config, unknown_keyword
@@ -647,6 +647,7 @@ class JetStream:
 
     # ---- events
 
+    @opens
     def events(
         self,
         *,

@@ -11,7 +11,7 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import edited, update_stream
 from js_async.runtime.concurrency import Items
-from js_async.runtime.opening import Opening, looped, opening
+from js_async.runtime.opening import Opening, looped, opening, opens
 from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.consume.buffer_limits import buffer_limits
@@ -530,6 +530,7 @@ class Stream(StreamConsumers, Generic[P]):
 
         return cast("OrderedMessages[P]", noted(OrderedMessages)(buffer))
 
+    @opens
     def push_messages(
         self,
         consumer: str | ConsumerConfig,

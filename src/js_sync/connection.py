@@ -15,7 +15,7 @@ from js_sync.client.observing import observers_of
 from js_sync.client.session import Session
 from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint, Work
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import opening, opens
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.client.auth import Credentials
@@ -49,6 +49,7 @@ _FIRST_SWEEP: Final = 64
 _LOCAL: Final = "nats://127.0.0.1:4222"
 
 
+@opens
 def connect(
     servers: str | Iterable[str] | ConnectOptions = _LOCAL,
     *,
@@ -488,6 +489,7 @@ class Connection(Closable, BlockHint):
             encoded = encode_headers(operation.headers)
             return CoreMessage(self._session.ask(subject, encoded, data, deadline))
 
+    @opens
     def subscribe(
         self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never
     ) -> Subscription:

@@ -13,7 +13,7 @@ from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer, existing_consumer, made_consumer
 from js_sync.publish.publish import PublishedMessage
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import opening, opens
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes, takes_config, unknown_keyword
@@ -648,6 +648,7 @@ class JetStream:
 
     # ---- events
 
+    @opens
     def events(
         self,
         *,

@@ -12,7 +12,7 @@ from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import edited, update_stream
 from js_sync.runtime.concurrency import Items
-from js_sync.runtime.opening import looped, opening
+from js_sync.runtime.opening import looped, opening, opens
 from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.consume.buffer_limits import buffer_limits
@@ -531,6 +531,7 @@ class Stream(StreamConsumers, Generic[P]):
 
         return cast("OrderedMessages[P]", noted(OrderedMessages)(buffer))
 
+    @opens
     def push_messages(
         self,
         consumer: str | ConsumerConfig,

@@ -10,7 +10,7 @@ from js_async.coordination.acquire import Asking, NumberedAcquisition, SlotAcqui
 from js_async.coordination.lease import Lease, OnLost
 from js_async.coordination.slot import Place, Slots
 from js_async.runtime.concurrency import BlockHint
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, opening, opens
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
@@ -47,6 +47,7 @@ class Leasing(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
+    @opens
     def acquire(self, *, timeout: Seconds | None = None) -> Opening[Lease]:
         """Acquire the lock or semaphore, and return the lease. Use it in a `with` block.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, Never, TypeVar, cast, overload
 from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Items
-from js_async.runtime.opening import Opening, looped, opening
+from js_async.runtime.opening import Opening, looped, opening, opens
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
@@ -611,6 +611,7 @@ class KeyValue(NoContainer, Generic[V]):
         given = one_or_several(keys, "keys", "one key")
         return [self._codecs.encode_filter(each) for each in given] or [NOTHING]
 
+    @opens
     def watch(
         self,
         keys: str | Iterable[str] | None = None,
@@ -688,6 +689,7 @@ class KeyValue(NoContainer, Generic[V]):
         made = KeyValue(self._place, cast("Codecs[V]", codecs), self._validates)
         return cast("KeyValue[V] | KeyValue[W]", made)
 
+    @opens
     def cached(
         self,
         keys: str | Iterable[str] | None = None,

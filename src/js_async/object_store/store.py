@@ -14,7 +14,7 @@ from js_async.object_store.put import WINDOW, ObjectUpload
 from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.object_store.source import ObjectSource
 from js_async.runtime.concurrency import Items, shielded, whole
-from js_async.runtime.opening import Opening, looped, opening
+from js_async.runtime.opening import Opening, looped, opening, opens
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.arguments.check_callbacks import check_callback
@@ -216,6 +216,7 @@ class ObjectStore(NoContainer):
 
     # ---- reading
 
+    @opens
     def get(
         self,
         name: str,
@@ -400,6 +401,7 @@ class ObjectStore(NoContainer):
             if deleted or not info.deleted:
                 yield info
 
+    @opens
     def watch(
         self, *, updates_only: bool = False, deletes: bool = True, **_unknown: Never
     ) -> Opening[ObjectWatch]:

@@ -5,15 +5,18 @@ Part of the seam between the twins.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from js_async.runtime.concurrency import BlockHint, LoopHint
 
-__all__ = ["Loop", "Opening", "looped", "opening"]
+__all__ = ["Loop", "Opening", "looped", "opening", "opens"]
 
 F = TypeVar("F", bound=Callable[..., AsyncGenerator[Any]])
+M = TypeVar("M", bound=Callable[..., "Opening[Any]"])
 T = TypeVar("T")
 
 
@@ -70,6 +73,21 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
 def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
     """Return an `Opening` for the coroutine `work`, which opens an object and returns it."""
     return Opening(work)
+
+
+def opens(method: M) -> M:
+    """Mark a method that returns an `Opening`, so that `inspect.iscoroutinefunction` is True.
+
+    Frameworks and documentation tools ask it which methods have to be awaited. The decorator
+    returns the method itself, so a call costs the same as without it.
+    """
+    if sys.version_info >= (3, 12):
+        return inspect.markcoroutinefunction(method)
+    # Python 3.11 looks only at this flag of the code, as in `types.coroutine`. It does not decide
+    # what a call does: that is the first instruction of the code.
+    code = method.__code__
+    method.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
+    return method
 
 
 class Loop(AsyncGenerator[T], LoopHint):

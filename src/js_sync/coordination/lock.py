@@ -11,7 +11,7 @@ from js_sync.coordination.acquire import Asking, NumberedAcquisition, SlotAcquis
 from js_sync.coordination.lease import Lease, OnLost
 from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.concurrency import BlockHint
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import opening, opens
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
@@ -48,6 +48,7 @@ class Leasing(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
+    @opens
     def acquire(self, *, timeout: Seconds | None = None) -> Lease:
         """Acquire the lock or semaphore, and return the lease. Use it in a `with` block.
 

@@ -15,7 +15,7 @@ from js_sync.object_store.put import WINDOW, ObjectUpload
 from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.object_store.source import ObjectSource
 from js_sync.runtime.concurrency import Items, shielded, whole
-from js_sync.runtime.opening import looped, opening
+from js_sync.runtime.opening import looped, opening, opens
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.arguments.check_callbacks import check_callback
@@ -217,6 +217,7 @@ class ObjectStore(NoContainer):
 
     # ---- reading
 
+    @opens
     def get(
         self,
         name: str,
@@ -399,6 +400,7 @@ class ObjectStore(NoContainer):
             if deleted or not info.deleted:
                 yield info
 
+    @opens
     def watch(
         self, *, updates_only: bool = False, deletes: bool = True, **_unknown: Never
     ) -> ObjectWatch:

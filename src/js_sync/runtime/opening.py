@@ -11,15 +11,21 @@ from typing import Any, TypeVar
 
 from js_sync.runtime.concurrency import LoopHint
 
-__all__ = ["Loop", "looped", "opening"]
+__all__ = ["Loop", "looped", "opening", "opens"]
 
 F = TypeVar("F", bound=Callable[..., Generator[Any]])
+M = TypeVar("M", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
 def opening(work: T) -> T:
     """Return `work`. In this twin, it is the object, which is already open."""
     return work
+
+
+def opens(method: M) -> M:
+    """Return `method`. In this twin, it is an ordinary method, which returns an open object."""
+    return method
 
 
 class Loop(Generator[T], LoopHint):

@@ -43,6 +43,8 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "max_payload": "server_info.max_payload",
         "new_inbox": "request(subject, data), which has its own inbox",
         "rtt": "the time of flush()",
+        "server_pool": "events(), with ServersDiscovered",
+        "servers": "events(), with ServersDiscovered",
     },
     "JetStream": {
         "add_stream": "create_stream(StreamConfig(name=, subjects=))",
