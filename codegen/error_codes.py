@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import textwrap
+from functools import partial
 from typing import Any
 
 from schemas import FOLDER
@@ -45,7 +47,9 @@ def classes() -> str:
 
 def _class(row: dict[str, Any], codes: list[int]) -> str:
     doc = f"{row['description'].rstrip('.')} ({', '.join(map(str, codes))})."
-    return f'class {row["name"]}(JetStreamError):\n    """{doc}"""\n\n\n'
+    wrap = partial(textwrap.fill, width=100, initial_indent="    ", subsequent_indent="    ")
+    what = wrap(f"What to do: {row['x-remedy']}")
+    return f'class {row["name"]}(JetStreamError):\n    """{doc}\n\n{what}\n    """\n\n\n'
 
 
 def module() -> str:

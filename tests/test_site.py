@@ -1,13 +1,18 @@
-"""The pages of the reference: every public name has an entry, with all names of its members."""
+"""The site: the reference documents everything that is public, and every link leads somewhere."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from codegen.site.__main__ import build, collect
+from codegen.site.coverage import items, parameter_items, percentages
+from codegen.site.llms import write_llms
 from codegen.site.public_names import public_objects
+from codegen.site.raised_texts import raised_texts
 from codegen.site.reference import pages
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -61,3 +66,80 @@ def test_every_guide_is_in_the_contents() -> None:
     reference = pages()["index.rst"]
     listed = set(re.findall(r"^(?:   \.\./)?([\w-]+)$", front + reference, re.M))
     assert {page.stem for page in DOCS.glob("*.md")} <= listed
+
+
+def test_everything_public_is_documented() -> None:
+    found = items()
+    for kind, part in percentages(found).items():
+        count = sum(each.kind == kind for each in found)
+        print(f"{part:.1f} % of {count} {kind}")
+    assert not [f"{each.kind}: {each.name}" for each in found if not each.is_documented]
+    kinds = {"names", "parameters", "settings", "commands", "options", "errors", "log records"}
+    assert kinds <= percentages(found).keys()
+
+
+def test_a_parameter_without_a_description_is_noticed() -> None:
+    def wait(first: int, second: int, third: int) -> None:
+        """Wait for `first`.
+
+        Args:
+            second: In seconds.
+        """
+
+    doc = inspect.getdoc(wait) or ""
+    found = {each.name: each.is_documented for each in parameter_items("wait", wait, doc)}
+    assert found == {"wait first": True, "wait second": True, "wait third": False}
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("settings/stream.md", "duplicate_window is longer than max_age."),
+        ("settings/stream.md", "| `workqueue` | Also when one consumer acknowledged it. |"),
+        ("settings/consumer.md", "ack_wait is negative."),
+        ("settings/key-value.md", "history must be from 1 to 64."),
+        ("settings/groups.md", "a group has members or member_mappings, not both"),
+        ("error-codes.md", "## 10059: stream not found"),
+        ("error-texts.md", "no responders for the pull: no such consumer"),
+        ("advisories.md", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"),
+        ("log-records.md", "the worker started, concurrency: {concurrency}"),
+        ("spark-read.md", "## maxMessagesPerTrigger"),
+        ("pipeline.md", "## bookmark"),
+    ],
+)
+def test_the_pages_have_what_the_sources_say(page: str, text: str) -> None:
+    assert text in pages()[page]
+
+
+def test_names_in_braces_stand_for_the_values_of_errors() -> None:
+    texts = raised_texts("twinstream.core.groups.config")["BadArgument"]
+    assert "max_members must be at most 65,536, got {max_members}" in texts
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    collect(folder)
+    return folder
+
+
+def test_every_link_and_anchor_resolves(sources: Path, tmp_path: Path) -> None:
+    assert build("dummy", sources, tmp_path / "site", tmp_path / "doctrees") == 0
+
+
+def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
+    for name in ("conf.py", "index.md"):
+        (tmp_path / name).write_text((DOCS / "site" / name).read_text())
+    (tmp_path / "index.md").write_text("# A\n\n[here](index.md#nowhere)\n")
+    assert build("dummy", tmp_path, tmp_path / "site", tmp_path / "doctrees") == 1
+
+
+def test_llms_txt_names_each_page(sources: Path, tmp_path: Path) -> None:
+    write_llms(sources, tmp_path)
+    text = (tmp_path / "llms.txt").read_text()
+    assert text.startswith("# Twinstream\n\n> The JetStream SDK for Python")
+    linked = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", text, re.M)
+    assert {"connecting.md", "reference/settings/stream.md", "reference/errors.html"} <= {*linked}
+    assert [
+        each for each in linked if each.endswith(".md") and not (tmp_path / each).exists()
+    ] == []

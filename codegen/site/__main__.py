@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from codegen.site.llms import write_llms
 from codegen.site.reference import pages
-from sphinx.cmd.build import build_main
 
 _ROOT: Final = Path(__file__).parents[2]
 _BUILD: Final = _ROOT / "build"
@@ -38,13 +39,21 @@ def collect(folder: Path) -> None:
         target.write_text(text)
 
 
+def build(builder: str, sources: Path, target: Path, doctrees: Path) -> int:
+    """Let Sphinx build the sources. Return its exit code: 1 for any warning, as a broken link."""
+    options = ["-b", builder, "-W", "--keep-going", "-q", "-j", "2", "-d", doctrees]
+    # The folder of the repository is on the path of the program, for its extension in codegen/.
+    command = [sys.executable, "-m", "sphinx", *options, sources, target]
+    return subprocess.run(command, cwd=_ROOT).returncode
+
+
 def main() -> int:
     """Build the site into build/site, and return the exit code."""
-    sources = _BUILD / "docs"
+    sources, site = _BUILD / "docs", _BUILD / "site"
     collect(sources)
-    options = ["-b", "html", "-W", "--keep-going", "-q", "-j", "2", "-d", str(_BUILD / "doctrees")]
-    code = build_main([*options, str(sources), str(_BUILD / "site")])
+    code = build("html", sources, site, _BUILD / "doctrees")
     if code == 0:
+        write_llms(sources, site)
         print(f"the site is in {_BUILD.name}/site: open index.html")
     return code
 

@@ -19,7 +19,8 @@ def attribute_docs(cls: type) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for each in reversed(cls.__mro__):
-        found |= _of_class(each)
+        # An attribute that a class sets again has the docstring of its base class.
+        found |= {name: text or found.get(name, "") for name, text in _of_class(each).items()}
     return found
 
 
@@ -31,7 +32,7 @@ def _of_class(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in body.body:
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            found |= _of_body(each.body)
+            found |= _of_body(each.body, own=True)
     return found | _of_body(body.body)
 
 
@@ -47,22 +48,25 @@ def _definitions(module: str) -> dict[str, ast.ClassDef]:
     return {each.name: each for body in found for each in body if isinstance(each, ast.ClassDef)}
 
 
-def _of_body(statements: list[ast.stmt]) -> dict[str, str]:
+def _of_body(statements: list[ast.stmt], *, own: bool = False) -> dict[str, str]:
+    """Return what a body assigns; with `own`, only attributes of `self`."""
     found: dict[str, str] = {}
     for before, after in pairwise([*statements, ast.Pass()]):
-        name = _assigned(before)
+        name = _assigned(before, own)
         if name is not None:
             found[name] = inspect.cleandoc(_text(after) or "")
     return found
 
 
-def _assigned(statement: ast.stmt) -> str | None:
+def _assigned(statement: ast.stmt, own: bool) -> str | None:
     """Return the public name that a statement assigns, to the class or to `self`."""
     if isinstance(statement, ast.AnnAssign):
         target: ast.expr = statement.target
     elif isinstance(statement, ast.Assign):
         target = statement.targets[0]
     else:
+        return None
+    if own and isinstance(target, ast.Name):
         return None
     name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "_")
     return None if name.startswith("_") else name

@@ -9,6 +9,7 @@ from textwrap import indent
 from typing import Any, Final
 
 import attrs
+from attrs import frozen
 from codegen.site.attribute_docs import attribute_docs
 from codegen.site.signatures import is_coroutine, signature
 from sphinx.ext.napoleon import Config
@@ -16,7 +17,7 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
 
-__all__ = ["Named", "entry"]
+__all__ = ["Member", "Named", "entry", "members", "shown_signature"]
 
 _CONFIG: Final[Any] = Config(
     napoleon_use_param=True, napoleon_use_rtype=False, napoleon_use_ivar=True
@@ -39,19 +40,20 @@ def entry(named: Named) -> str:
 def _class(named: Named) -> str:
     cls = next(iter(named.values()))
     kind = "exception" if issubclass(cls, BaseException) else "class"
-    forms = {f"{name}{_constructor(each)}": each for name, each in named.items()}
+    forms = {f"{name}{shown_signature(each)}": each for name, each in named.items()}
     parts = [_directive(kind, forms, {}, _rst(inspect.getdoc(cls) or ""))]
     parts += _members(_owners(named), cls)
     return "".join(parts)
 
 
-def _constructor(cls: type) -> str:
+def shown_signature(cls: type) -> str:
     """Return the signature of a class that programs construct, otherwise nothing."""
-    if issubclass(cls, BaseException | Enum):
+    if issubclass(cls, BaseException | Enum) or getattr(cls, "_is_protocol", False):
         return ""
     if cls.__module__.startswith(("js_async.", "js_sync.")):
         first = next((each.name for each in inspect.signature(cls).parameters.values()), "")
-        return signature(cls) if first == "jet" else ""
+        is_made_here = "Created by" in (inspect.getdoc(cls) or "")
+        return signature(cls) if first == "jet" and not is_made_here else ""
     return signature(cls)
 
 
@@ -62,19 +64,50 @@ def _owners(named: Named) -> Named:
 
 
 def _members(named: Named, cls: type) -> Iterator[str]:
+    for member in members(cls):
+        name = member.name
+        forms = {f"{full}.{name}": getattr(each, name, None) for full, each in named.items()}
+        match member.kind:
+            case "property":
+                yield _attribute(forms, member.source, "return", _rst(member.doc))
+            case "word":
+                yield _directive("attribute", forms, {"value": member.value}, _rst(member.doc))
+            case "field":
+                yield _attribute(forms, cls, name, _rst(member.doc))
+            case _:
+                yield _function("method", forms)
+
+
+@frozen
+class Member:
+    """A public member of a class: what it is, and its docstring."""
+
+    name: str
+    kind: str
+    doc: str
+    source: Any = None
+    value: str = ""
+
+    @property
+    def function(self) -> Any:
+        """The function of a method, otherwise None."""
+        return self.source if self.kind == "method" else None
+
+
+def members(cls: type) -> Iterator[Member]:
+    """Yield the public members of a class: the fields in their order, then the others."""
     docs = attribute_docs(cls)
-    for member in _member_names(cls):
-        value = inspect.getattr_static(cls, member, None)
-        forms = {f"{name}.{member}": getattr(each, member, None) for name, each in named.items()}
+    for name in _member_names(cls):
+        value = inspect.getattr_static(cls, name, None)
         if isinstance(value, property):
-            yield _attribute(forms, value.fget, "return", _rst(inspect.getdoc(value) or ""))
+            yield Member(name, "property", inspect.getdoc(value) or "", value.fget)
         elif isinstance(cls, EnumType) and isinstance(value, cls):
-            doc = docs.get(member, "")
-            yield _directive("attribute", forms, {"value": repr(value.value)}, _rst(doc))
-        elif member in _fields(cls) or member in docs:
-            yield _attribute(forms, cls, member, _rst(docs.get(member, "")))
-        elif callable(next(iter(forms.values()))):
-            yield _function("method", forms)
+            yield Member(name, "word", docs.get(name, ""), value=repr(value.value))
+        elif name in _fields(cls) or name in docs:
+            yield Member(name, "field", docs.get(name, ""))
+        elif callable(getattr(cls, name, None)):
+            found = getattr(cls, name)
+            yield Member(name, "method", inspect.getdoc(found) or "", found)
 
 
 def _member_names(cls: type) -> list[str]:

@@ -7,8 +7,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
+from codegen.site.advisories import advisory_page
 from codegen.site.entries import Named, entry
+from codegen.site.error_codes import error_code_page
+from codegen.site.error_texts import error_text_page
+from codegen.site.log_records import log_record_page
+from codegen.site.options import option_pages
 from codegen.site.public_names import PACKAGES, public_objects
+from codegen.site.settings import setting_pages
 
 __all__ = ["pages"]
 
@@ -38,6 +44,11 @@ def pages() -> dict[str, str]:
         inside = sorted(path for path in chosen if path.startswith(f"{part}/"))
         found[f"{part}/index.rst"] = _index(part, [Path(path).name for path in inside])
     found["index.rst"] = _front()
+    found |= setting_pages() | option_pages()
+    found["error-codes.md"] = error_code_page()
+    found["error-texts.md"] = error_text_page()
+    found["advisories.md"] = advisory_page()
+    found["log-records.md"] = log_record_page()
     return found
 
 
@@ -97,7 +108,12 @@ def _index(part: str, names: list[str]) -> str:
 def _front() -> str:
     listed = "".join(f"   {each}/index\n" for each in _TITLES)
     return (
-        f"{_HEAD}Reference\n=========\n\nEvery public name, with its parameters, defaults and"
-        f" errors.\n\n.. toctree::\n   :maxdepth: 1\n\n   ../api\n{listed}   errors\n"
-        "   ../command\n   ../configuration\n   ../events\n   ../logging\n   ../server-faults\n"
+        f"{_HEAD}Reference\n=========\n\nEvery public name, setting, option, error, advisory and"
+        " log record. All of it is made from the sources.\n\n"
+        f".. toctree::\n   :maxdepth: 1\n   :caption: Names\n\n   ../api\n{listed}   errors\n\n"
+        ".. toctree::\n   :maxdepth: 1\n   :caption: Settings and options\n\n   settings/index\n"
+        "   ../command\n   spark-read\n   spark-write\n   pipeline\n   ../configuration\n\n"
+        ".. toctree::\n   :maxdepth: 1\n   :caption: What is reported\n\n   error-codes\n"
+        "   error-texts\n   advisories\n   log-records\n   ../events\n   ../logging\n"
+        "   ../server-faults\n"
     )

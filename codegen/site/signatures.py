@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["is_coroutine", "signature"]
+__all__ = ["is_coroutine", "parameters", "signature"]
 
 _STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -21,9 +21,7 @@ def signature(value: Any) -> str:
         return "()"
     parts: list[str] = []
     keywords = False
-    for each in found.parameters.values():
-        if each.name in {"self", "cls", "unknown"} or each.annotation == "Never":
-            continue
+    for each in parameters(value):
         if each.kind is each.KEYWORD_ONLY and not keywords:
             keywords = True
             parts.append("*")
@@ -32,6 +30,16 @@ def signature(value: Any) -> str:
     returned = found.return_annotation
     end = "" if isinstance(value, type) or returned is found.empty else f" -> {_text(returned)}"
     return f"({', '.join(parts)}){end}"
+
+
+def parameters(value: Any) -> list[inspect.Parameter]:
+    """Return the parameters that users can pass."""
+    try:
+        found = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    hidden = {"self", "cls", "unknown"}
+    return [each for each in found if each.name not in hidden and each.annotation != "Never"]
 
 
 def is_coroutine(value: Any) -> bool:

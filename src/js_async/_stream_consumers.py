@@ -61,7 +61,12 @@ class StreamConsumers:
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer, or update the existing consumer with the name in `config`."""
+        """Create a consumer, or update the existing consumer with the name in `config`.
+
+        Args:
+            config: The settings of the consumer, with its name.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await self._create(config, "", timeout)
 
     @takes_config("ConsumerConfig")
@@ -71,6 +76,11 @@ class StreamConsumers:
         """Update the consumer with the name in `config`. Raises `ConsumerNotFound`.
 
         The arguments are those of `create_consumer`.
+
+        Args:
+            config: The new settings of the consumer, with its name.
+            pedantic: Let the server refuse a setting that it would otherwise change (server 2.11).
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return await self._create(config, "update", timeout, pedantic=pedantic)
 
@@ -115,18 +125,31 @@ class StreamConsumers:
             log(FilterOutside(self._name, consumer, *shown))
 
     async def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
-        """Return an existing consumer. Raises `ConsumerNotFound`."""
+        """Return an existing consumer. Raises `ConsumerNotFound`.
+
+        Args:
+            name: Name of the consumer.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await existing_consumer(self._api, self._name, name, timeout)
 
     def bind_consumer(self, name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.
 
         Use this if the user lacks the permission to request the consumer's info.
+
+        Args:
+            name: Name of the consumer.
         """
         return Consumer(self._api, self._name, name, None)
 
     async def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a consumer. Raises `ConsumerNotFound`."""
+        """Delete a consumer. Raises `ConsumerNotFound`.
+
+        Args:
+            name: Name of the consumer.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         await Consumer(self._api, self._name, name, None).delete(timeout=timeout)
 
     def consumers(self, *, timeout: Seconds | None = None) -> Listing[ConsumerInfo]:

@@ -105,7 +105,11 @@ class Consumer(FetchCalls[P]):
         return info
 
     async def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the consumer. Raises `ConsumerNotFound`."""
+        """Delete the consumer. Raises `ConsumerNotFound`.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         deadline = self._api.deadline(timeout)
         await consumer_admin.delete(self._api, self._stream, self._name, deadline)
 
@@ -134,7 +138,11 @@ class Consumer(FetchCalls[P]):
         return await consumer_admin.pause(self._api, self._stream, self._name, end, deadline)
 
     async def resume(self, *, timeout: Seconds | None = None) -> None:
-        """End a pause (server 2.11)."""
+        """End a pause (server 2.11).
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         deadline = self._api.deadline(timeout)
         await consumer_admin.pause(self._api, self._stream, self._name, None, deadline)
 
@@ -178,6 +186,12 @@ class Consumer(FetchCalls[P]):
         """Move the leadership of the consumer to another server.
 
         The arguments are those of `Replicas.step_down`.
+
+        Args:
+            preferred: Name of the server that should lead.
+            cluster: Name of the cluster that should have the leader.
+            tags: Tags that the new leader's server must have.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         deadline = self._api.deadline(timeout)
         await consumer_admin.step_down(

@@ -98,7 +98,11 @@ class JetStream:
         return Cluster(self._api)
 
     async def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
-        """Return the account's usage and limits."""
+        """Return the account's usage and limits.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         subject = self._api.subjects.account_info()
         answer, deadline = twinstream.models.AccountInfoResponse, self._api.deadline(timeout)
         return await self._api.call(subject, None, answer, deadline)
@@ -136,6 +140,11 @@ class JetStream:
         """Replace the whole configuration of a stream. Raises `StreamNotFound`.
 
         The arguments are those of `create_stream`.
+
+        Args:
+            config: The settings.
+            pedantic: Let the server refuse a setting that it would otherwise change (server 2.11).
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         name = _name(config)
         deadline = self._api.deadline(timeout)
@@ -150,13 +159,22 @@ class JetStream:
 
         If other clients create, update or delete the stream at the same time, the last write wins.
         If they continue until the timeout, the call raises `StreamExists` or `RequestTimeout`.
+
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         name, deadline = _name(config), self._api.deadline(timeout)
         info = await create_or_update_stream(self._api, name, config, deadline)
         return Stream(self._api, name, info)
 
     async def get_stream(self, stream_name: str, *, timeout: Seconds | None = None) -> Stream:
-        """Return an existing stream. Raises `StreamNotFound`."""
+        """Return an existing stream. Raises `StreamNotFound`.
+
+        Args:
+            stream_name: Name of the stream.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         info = await self._api.stream_info(stream_name, self._api.deadline(timeout))
         return Stream(self._api, stream_name, info)
 
@@ -164,6 +182,9 @@ class JetStream:
         """Return a handle of a stream without a request to the server.
 
         Use this if the user lacks the permission to request the stream's info.
+
+        Args:
+            stream_name: Name of the stream.
         """
         return Stream(self._api, stream_name, None)
 
@@ -171,11 +192,20 @@ class JetStream:
         """Return the name of the only stream with a subject.
 
         Raises `StreamNotFound` if there is none, and `BadArgument` if a wildcard matches several.
+
+        Args:
+            subject: A subject, which may have wildcards.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return await name_by_subject(self._api, subject, self._api.deadline(timeout))
 
     async def delete_stream(self, stream_name: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
+        """Delete a stream with its messages and consumers. Raises `StreamNotFound`.
+
+        Args:
+            stream_name: Name of the stream.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         await self.bind_stream(stream_name).delete(timeout=timeout)
 
     def streams(
@@ -217,7 +247,14 @@ class JetStream:
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
-        """Create a consumer; see `Stream.create_consumer`."""
+        """Create a consumer; see `Stream.create_consumer`.
+
+        Args:
+            stream_name: Name of the stream.
+            config: The settings.
+            pedantic: Let the server refuse a setting that it would otherwise change (server 2.11).
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await made_consumer(
             self._api, stream_name, config, "create", pedantic=pedantic, timeout=timeout
         )
@@ -226,7 +263,13 @@ class JetStream:
     async def create_or_update_consumer(
         self, stream_name: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer, or update the existing consumer with the name in `config`."""
+        """Create a consumer, or update the existing consumer with the name in `config`.
+
+        Args:
+            stream_name: Name of the stream.
+            config: The settings of the consumer, with its name.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await made_consumer(self._api, stream_name, config, "", timeout=timeout)
 
     @takes_config("ConsumerConfig")
@@ -238,7 +281,14 @@ class JetStream:
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
-        """Update the consumer with the name in `config`. Raises `ConsumerNotFound`."""
+        """Update the consumer with the name in `config`. Raises `ConsumerNotFound`.
+
+        Args:
+            stream_name: Name of the stream.
+            config: The new settings of the consumer, with its name.
+            pedantic: Let the server refuse a setting that it would otherwise change (server 2.11).
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await made_consumer(
             self._api, stream_name, config, "update", pedantic=pedantic, timeout=timeout
         )
@@ -246,20 +296,36 @@ class JetStream:
     async def get_consumer(
         self, stream_name: str, consumer_name: str, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Return an existing consumer. Raises `ConsumerNotFound`."""
+        """Return an existing consumer. Raises `ConsumerNotFound`.
+
+        Args:
+            stream_name: Name of the stream.
+            consumer_name: Name of the consumer.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         return await existing_consumer(self._api, stream_name, consumer_name, timeout)
 
     def bind_consumer(self, stream_name: str, consumer_name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.
 
         Use this if the user lacks the permission to request the consumer's info.
+
+        Args:
+            stream_name: Name of the stream.
+            consumer_name: Name of the consumer.
         """
         return Consumer(self._api, stream_name, consumer_name, None)
 
     async def delete_consumer(
         self, stream_name: str, consumer_name: str, *, timeout: Seconds | None = None
     ) -> None:
-        """Delete a consumer. Raises `ConsumerNotFound`."""
+        """Delete a consumer. Raises `ConsumerNotFound`.
+
+        Args:
+            stream_name: Name of the stream.
+            consumer_name: Name of the consumer.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         await Consumer(self._api, stream_name, consumer_name, None).delete(timeout=timeout)
 
     # ---- publishing
@@ -414,6 +480,15 @@ class JetStream:
 
         The publisher waits only while `window` or `window_bytes` is used up, or the client is not
         connected. The arguments are those of `publish_many`.
+
+        Args:
+            window: Maximum number of messages in flight.
+            window_bytes: Maximum number of bytes in flight.
+            timeout: Seconds for each message; the default is that of the JetStream context.
+            retries: As in `publish`.
+            retry_wait: As in `publish`.
+            raise_failures: Whether the end raises `PublishFailures` for errors that the program has
+                not read.
         """
         if _unknown:
             raise unknown_keyword("JetStream.publisher", _unknown)
@@ -450,6 +525,10 @@ class JetStream:
     ) -> KeyValue[bytes]:
         """Create a bucket, or return the existing one if its settings are equal.
 
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             BucketExists: The bucket exists with other settings. The error names the differences.
                 Settings that only its stream has do not count.
@@ -473,6 +552,10 @@ class JetStream:
         The storage cannot be changed. After a `limit_marker_ttl` was set, keys can always have a
         TTL. A mirror stays a mirror, unless `KeyValue.change` sets `mirror` to None.
 
+        Args:
+            config: The new settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             BucketNotFound: The bucket does not exist.
             NotABucket: The stream of that name is not a bucket.
@@ -488,7 +571,12 @@ class JetStream:
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Create a bucket, or replace the settings of an existing one (see `update_key_value`)."""
+        """Create a bucket, or replace the settings of an existing one (see `update_key_value`).
+
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import create_or_update_bucket
 
@@ -501,6 +589,11 @@ class JetStream:
 
         With `validate_keys=False`, writes accept any subject without wildcards as a key, such as
         `user:1`. Other clients may refuse to read such keys.
+
+        Args:
+            bucket: Name of the bucket.
+            validate_keys: Whether writes refuse keys that other clients may not read.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import get_bucket
@@ -515,6 +608,10 @@ class JetStream:
         bucket must not be a mirror, and reads use the leader. Some calls need the settings of the
         bucket and request them: `create`, `update`, calls with a TTL, and `delete` and `purge` with
         a `revision`. `validate_keys` is as in `get_key_value`.
+
+        Args:
+            bucket: Name of the bucket.
+            validate_keys: As in `get_key_value`.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.bucket_streams import BucketStreams
@@ -522,7 +619,12 @@ class JetStream:
         return handle(BucketStreams(self._api, bucket, None), validate_keys=validate_keys)
 
     async def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete a bucket with all its keys. Raises `BucketNotFound`."""
+        """Delete a bucket with all its keys. Raises `BucketNotFound`.
+
+        Args:
+            bucket: Name of the bucket.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         from js_async.kv.manage import delete_bucket
 
         await delete_bucket(self._api, bucket, timeout)
@@ -556,6 +658,10 @@ class JetStream:
     ) -> ObjectStore:
         """Create an object store, or return the existing one if its settings are equal.
 
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             BucketExists: The object store exists with other settings. The error names the
                 differences.
@@ -571,6 +677,10 @@ class JetStream:
         """Return an existing object store, which another client may have created.
 
         Raises `BucketNotFound` or `NotABucket`.
+
+        Args:
+            bucket: Name of the bucket.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         from js_async.object_store import stores
 
@@ -580,6 +690,9 @@ class JetStream:
         """Return a handle of an object store without a request to the server.
 
         Later calls request the info of its stream if necessary.
+
+        Args:
+            bucket: Name of the bucket.
         """
         from js_async.object_store.store import ObjectStore
 
@@ -609,13 +722,23 @@ class JetStream:
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
-        """Create an object store, or replace the settings of an existing one."""
+        """Create an object store, or replace the settings of an existing one.
+
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         from js_async.object_store import stores
 
         return await stores.create_or_update(self._api, config, self._api.deadline(timeout))
 
     async def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete an object store with all its objects. Raises `BucketNotFound`."""
+        """Delete an object store with all its objects. Raises `BucketNotFound`.
+
+        Args:
+            bucket: Name of the bucket.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         from js_async.object_store import stores
 
         await stores.delete(self._api, bucket, timeout)

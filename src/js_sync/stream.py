@@ -169,6 +169,9 @@ class Stream(StreamConsumers, Generic[P]):
         """Seal the stream, which is irreversible, and return the stream's info.
 
         No client can then add or remove messages, and no limit removes any.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return self.change(
             lambda config: twinstream.models.evolve(config, sealed=True), timeout=timeout
@@ -221,7 +224,11 @@ class Stream(StreamConsumers, Generic[P]):
         return answer.purged or 0
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the stream with its messages and consumers. Raises `StreamNotFound`."""
+        """Delete the stream with its messages and consumers. Raises `StreamNotFound`.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         target = self._api.subjects.stream("DELETE", self._name)
         deadline = self._api.deadline(timeout)
         self._api.call(target, None, twinstream.models.StreamDeleteResponse, deadline)

@@ -43,7 +43,9 @@ class Permissions:
     """The subjects that a user may publish and subscribe to. All other subjects are denied."""
 
     publish: tuple[str, ...]
+    """Subjects that the user may publish to."""
     subscribe: tuple[str, ...]
+    """Subjects that the user may subscribe to."""
 
     def as_json(self) -> dict[str, dict[str, list[str]]]:
         """Return the permissions in the form of `permissions` in the server's configuration."""
@@ -134,6 +136,9 @@ def publish(*subjects: str) -> Operation:
     """Return the operation of publishing to subjects and receiving acknowledgements.
 
     The subjects may have wildcards.
+
+    Args:
+        subjects: Subjects, which may have wildcards.
     """
     return operation("publish", *subjects)
 

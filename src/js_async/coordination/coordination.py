@@ -39,6 +39,7 @@ class HeldSlot:
     kind: str
     """`lock`, `semaphore`, `rate`, `once` or `leader`."""
     name: str
+    """Name of the lock, semaphore or limit."""
     number: int | None
     """The number, from 1, of a slot of a semaphore or rate limit; None for other kinds."""
     record: SlotRecord

@@ -94,6 +94,15 @@ class SubjectWriter:
 
         The other arguments are those of `insert`.
 
+        Args:
+            subject: Subject of the message.
+            data: Payload of the message.
+            expected_seq: Sequence that the subject's last message must have.
+            headers: Headers of the message.
+            msg_id: Message id. The default is a random one.
+            ttl: Time to live of the message in whole seconds; None means that of the stream.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             WrongLastSequence: The last message of the subject has another sequence.
             OutcomeUnknown: A response was lost, and the outcome could not be determined.
@@ -117,6 +126,14 @@ class SubjectWriter:
 
         If the call repeats the write after a lost response, the repetition never replaces a message
         that another client stored in between. The arguments are those of `insert`.
+
+        Args:
+            subject: Subject of the message.
+            data: Payload of the message.
+            headers: Headers of the message.
+            msg_id: Message id. The default is a random one.
+            ttl: Time to live of the message in whole seconds; None means that of the stream.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             UnsuitableSettings: The stream's settings keep older messages of a subject, or

@@ -109,6 +109,9 @@ class ConsumerGroup(Generic[C]):
         """Return the settings and members of the group.
 
         Raises `GroupNotFound`, or `InvalidGroupConfig` if the stored settings are invalid.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return await self._store.read(self._api.deadline(timeout))
 
@@ -117,6 +120,10 @@ class ConsumerGroup(Generic[C]):
 
         If the member has only one instance, the server pins it again. Raises `ConsumerNotFound` if
         the member has no consumer.
+
+        Args:
+            member: Name of the member.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         consumer = self._jet.bind_consumer(self._names.source, self._names.consumer(member))
         await consumer.unpin(PRIORITY_GROUP, timeout=timeout)
@@ -224,6 +231,10 @@ class StaticGroup(ConsumerGroup[StaticGroupConfig]):
     ) -> GroupInfo[StaticGroupConfig]:
         """Create the group, unless it exists with the same settings, and return its info.
 
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             GroupExists: The group exists with other settings.
             StreamNotFound: The stream does not exist.
@@ -242,6 +253,9 @@ class StaticGroup(ConsumerGroup[StaticGroupConfig]):
 
         A consumer with other settings than the group gives it is kept, because any client may have
         stored its name as that of a member.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             GroupNotFound: The group does not exist.
@@ -291,6 +305,10 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
         If the group exists with the same settings, its info with the present members is returned.
         If the stream of an existing group is missing, it is created. Members may also be added
         later.
+
+        Args:
+            config: The settings.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -353,6 +371,10 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
         The partitions are distributed among all members.
 
         Raises `GroupNotFound`, and `BadArgument` if the members are mapped to partitions.
+
+        Args:
+            members: Name of one member, or several names.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         added = member_names(members)
         return await self._edit(lambda config: with_members(config, added), timeout)
@@ -365,6 +387,10 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
         The partitions are distributed among the remaining members. If the process of a removed
         member was killed, its partitions become available when the member's consumer has been
         inactive for `ack_wait`. Raises `GroupNotFound` or `BadArgument`, as `add_members` does.
+
+        Args:
+            members: Name of one member, or several names.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         removed = member_names(members)
         return await self._edit(lambda config: without_members(config, removed), timeout)
@@ -376,6 +402,10 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
 
         `mappings` contains the partitions of each new member. Each partition must be assigned
         exactly once. Raises `BadArgument` or `GroupNotFound`.
+
+        Args:
+            mappings: The members with the numbers of their partitions.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return await self._edit(lambda config: with_mappings(config, mappings), timeout)
 
@@ -384,6 +414,9 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
 
         Afterwards the group has no members until `add_members` or `set_mappings`. Raises
         `GroupNotFound`.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         await self._edit(without_mappings, timeout)
 
@@ -402,6 +435,9 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
         group's stream has copied it. If the group's stream has messages of such a stream, or of a
         stream that was deleted, nothing is deleted. Do not publish during the call: a message that
         is copied meanwhile is lost.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             GroupNotFound: The group does not exist.

@@ -305,6 +305,12 @@ class ObjectStore(NoContainer):
 
         Raises `BadArgument` if the object has more than `max_bytes` bytes, and otherwise as `get`
         and `ObjectReader` do.
+
+        Args:
+            name: Name of the object.
+            max_bytes: Largest size in bytes; None means no limit.
+            idle_timeout: Seconds without progress after which the call fails.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         deadline = None if timeout is None else self._api.deadline(timeout)
         idle = seconds(idle_timeout, "idle_timeout")
@@ -372,6 +378,11 @@ class ObjectStore(NoContainer):
 
         With `deleted`, the metadata of a deleted object is returned as well. Raises
         `ObjectNotFound`, `ObjectDeleted` or `InvalidObjectInfo`.
+
+        Args:
+            name: Name of the object.
+            deleted: Whether the metadata of a deleted object is returned.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         check_object_name(name)
         with StoreErrors(self.bucket):
@@ -388,6 +399,10 @@ class ObjectStore(NoContainer):
         deleted and re-created meanwhile, and in memory at once. If the metadata of an object cannot
         be read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
         members.
+
+        Args:
+            deleted: Whether deleted objects are listed, too.
+            idle_timeout: Seconds without progress after which the call fails.
         """
         if _unknown:
             raise unknown_keyword("ObjectStore.list", _unknown)
@@ -439,6 +454,14 @@ class ObjectStore(NoContainer):
         existing links to it no longer work, and watchers only get the new name: the server does not
         report that the old one is gone. If the program is killed while it renames an object,
         the object may have both names: rename it again, or delete one of them.
+
+        Args:
+            name: Name of the object.
+            new_name: The new name; None keeps it.
+            description: The new text.
+            headers: The new headers.
+            metadata: The new keys and values.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             ObjectNotFound: There is no object of this name.
@@ -524,6 +547,10 @@ class ObjectStore(NoContainer):
         `sweep` removes the content. Such an object has the name that `list` returns. To remove the
         content, the metadata of all objects may be read: without `timeout`, only each request of
         this has a limit. Raises `ObjectNotFound`.
+
+        Args:
+            name: Name of the object.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         check_object_name(name)
         deadline = self._api.deadline(timeout)
@@ -575,6 +602,11 @@ class ObjectStore(NoContainer):
         An existing link of this name is replaced. A read of the link returns the current content of
         its target. Raises `ObjectExists` if an object that is not a link has this name. Raises
         `LinkError` if the target is a link, was deleted or does not exist.
+
+        Args:
+            name: Name of the object.
+            target: The object to link to, as `info` returns it.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         deadline = self._api.deadline(timeout)
@@ -590,6 +622,11 @@ class ObjectStore(NoContainer):
         Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
         `ObjectExists` if an object that is not a link has this name, and `LinkError` if the link
         points to its own store.
+
+        Args:
+            name: Name of the object.
+            bucket: Name of the bucket.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
@@ -613,7 +650,11 @@ class ObjectStore(NoContainer):
     # ---- the whole store
 
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Request the settings and the size of the store. Raises `BucketNotFound`."""
+        """Request the settings and the size of the store. Raises `BucketNotFound`.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         with StoreErrors(self.bucket):
             return store_status(await self._stream.info(timeout=timeout))
 
@@ -627,6 +668,10 @@ class ObjectStore(NoContainer):
 
         The call reads the settings, and stores the changed copy that `edit` returns. Settings of
         the stream that are not settings of a store stay as they are.
+
+        Args:
+            edit: Gets the present settings, and returns the changed ones.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             NotABucket: The stream of this name is not an object store.
@@ -644,6 +689,9 @@ class ObjectStore(NoContainer):
 
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         with StoreErrors(self.bucket):
             return store_status(await self._stream.seal(timeout=timeout))

@@ -229,6 +229,9 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
 
     The `nats` command writes backups in the same format. Raises `BadArgument` if the folder is no
     backup.
+
+    Args:
+        path: The folder.
     """
     folder = local_path(path)
     try:

@@ -20,6 +20,7 @@ class Permit:
     """A permit of a rate limiter. The caller need not release it."""
 
     name: str
+    """Name of the semaphore or limit."""
     number: int
     """The number of the slot that this permit takes, from 1."""
     token: int

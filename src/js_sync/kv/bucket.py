@@ -113,7 +113,11 @@ class KeyValue(NoContainer, Generic[V]):
         return None if info is None else key_value_status(info)
 
     def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Request the settings and the state of the bucket. Raises `BucketNotFound`."""
+        """Request the settings and the state of the bucket. Raises `BucketNotFound`.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         try:
             return key_value_status(self._place.stream.info(timeout=timeout))
         except TwinstreamError as error:
@@ -125,6 +129,10 @@ class KeyValue(NoContainer, Generic[V]):
         The call reads the settings and passes them to `edit`, which returns a changed copy. Then
         the call stores the settings that differ. Settings of the stream that are not settings of a
         bucket stay as they are.
+
+        Args:
+            edit: Gets the present settings, and returns the changed ones.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             BucketNotFound: The bucket does not exist.
@@ -177,6 +185,13 @@ class KeyValue(NoContainer, Generic[V]):
         `default`, it raises `KeyNotFound`. With `stale`, any replica may answer, also with an
         earlier entry.
 
+        Args:
+            key: The key: tokens separated by dots.
+            default: What is returned if the key has no value.
+            revision: The revision of the entry; None means the last one.
+            stale: Whether any replica may answer, also with an earlier entry.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             KeyNotFound: There is no such entry.
             KeyDeleted: The entry is a marker: the key was deleted or purged, or its value expired.
@@ -209,6 +224,12 @@ class KeyValue(NoContainer, Generic[V]):
 
         Returns None if there is no such entry. The entry is a value or a marker. If a codec cannot
         decode the entry, its `error` is set.
+
+        Args:
+            key: The key: tokens separated by dots.
+            revision: The revision of the entry; None means the last one.
+            stale: Whether any replica may answer, also with an earlier entry.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         return self._find(key, revision, stale, timeout)
 
@@ -251,6 +272,12 @@ class KeyValue(NoContainer, Generic[V]):
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
 
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             OutcomeUnknown: The response was lost, and the call could not find out whether the value
                 was stored, for example because another client wrote the key.
@@ -283,6 +310,12 @@ class KeyValue(NoContainer, Generic[V]):
         seconds, as in `put`, but the bucket may have any history. A value with a `ttl` removes the
         older revisions of the key.
 
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             KeyExists: The key has a value. The `entry` of the error contains it.
             RevisionMismatch: Writes of other clients prevented the creation until the timeout.
@@ -307,6 +340,13 @@ class KeyValue(NoContainer, Generic[V]):
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            revision: The revision that the key must have.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+
         Raises:
             RevisionMismatch: The key is at another revision.
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
@@ -328,6 +368,11 @@ class KeyValue(NoContainer, Generic[V]):
 
         A key without a value gets a marker as well. With `revision`, the key is only deleted if it
         is still at this revision. Otherwise, `RevisionMismatch` is raised.
+
+        Args:
+            key: The key: tokens separated by dots.
+            revision: Only if the key is at this revision.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         stored = self._codecs.stored_key(key)
         if revision is None:
@@ -348,6 +393,12 @@ class KeyValue(NoContainer, Generic[V]):
         `revision` is as in `delete`. `ttl` (seconds) is the time until the server removes the
         marker. The server does not report this removal to watchers. A `ttl` requires
         `limit_marker_ttl`, as in `put`, but the bucket may have any history.
+
+        Args:
+            key: The key: tokens separated by dots.
+            revision: Only if the key is at this revision.
+            ttl: Seconds until the marker is removed, too; None keeps it.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
         stored = self._codecs.stored_key(key)
         ttl = self._writes.key_ttl(ttl, single=False)
@@ -418,6 +469,12 @@ class KeyValue(NoContainer, Generic[V]):
         `">"` matches all keys. Keys without a value get no marker. With `purge`, the keys are
         removed as by `purge`, also with its `ttl`.
 
+        Args:
+            keys: One key or several, which may have wildcards.
+            purge: Whether older revisions are removed, too.
+            ttl: With `purge`: seconds until the markers are removed.
+            idle_timeout: Seconds without progress after which the call fails.
+
         Raises:
             PublishFailures: Some keys were not deleted; the others were.
         """
@@ -450,6 +507,10 @@ class KeyValue(NoContainer, Generic[V]):
         the old one that were not returned yet may be.
 
         Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
+
+        Args:
+            keys: One filter of keys or several; None means all keys.
+            idle_timeout: Seconds without progress after which the call fails.
         """
         if _unknown:
             raise unknown_keyword("KeyValue.keys", _unknown)
@@ -464,6 +525,10 @@ class KeyValue(NoContainer, Generic[V]):
         All revisions are of one bucket, even if it is deleted and re-created during the call. If a
         codec cannot decode a revision, its entry has the `error` of the codec. Raises `KeyNotFound`
         if no revision of the key is stored.
+
+        Args:
+            key: The key: tokens separated by dots.
+            idle_timeout: Seconds without progress after which the call fails.
         """
         from js_sync.kv.keys import history_of
 
@@ -485,6 +550,11 @@ class KeyValue(NoContainer, Generic[V]):
         is deleted and re-created during the call. With `at_revision`, the result is the state right
         after this revision, without values that the bucket no longer stores. If a codec cannot
         decode an entry, the entry has the stored key and the `error` of the codec.
+
+        Args:
+            keys: One filter of keys or several; None means all keys.
+            at_revision: The revision of the bucket to read; None means the present one.
+            idle_timeout: Seconds without progress after which the call fails.
         """
         from js_sync.kv.keys import entries_of
 
@@ -664,6 +734,10 @@ class KeyValue(NoContainer, Generic[V]):
         disconnected watch receives them after it has reconnected. With `math.inf`, all markers are
         kept, and only older revisions are removed. A value that another client writes during the
         call is kept. A marker whose key has a wildcard is skipped.
+
+        Args:
+            older_than: Age in seconds from which a marker is removed.
+            idle_timeout: Seconds without progress after which the call fails.
         """
         from js_sync.kv.keys import purge_markers
 
@@ -683,6 +757,10 @@ class KeyValue(NoContainer, Generic[V]):
         """Return a `KeyValue` of the same bucket with additional codecs (ADR-54).
 
         The additional codecs encode before the existing codecs, and decode after them.
+
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
         """
         codecs = self._codecs.with_codecs(key, value)
         made = KeyValue(self._place, cast("Codecs[V]", codecs), self._validates)

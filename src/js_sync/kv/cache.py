@@ -261,6 +261,9 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
         """Return the entry of a key, or None if the key has no value.
 
         If a codec cannot decode the entry, the error of the codec is raised.
+
+        Args:
+            key: The key: tokens separated by dots.
         """
         self._raise()
         entry = self._entries.find(key)
@@ -277,7 +280,12 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
     def get(self, key: str, /, default: V | D) -> V | D: ...
 
     def get(self, key: str, /, default: V | D | None = None) -> V | D | None:
-        """Return the value of a key, or `default` if the key has no value."""
+        """Return the value of a key, or `default` if the key has no value.
+
+        Args:
+            key: The key: tokens separated by dots.
+            default: What is returned if the key has no value.
+        """
         entry = self.entry(key)
         return default if entry is None else entry.value
 
@@ -338,14 +346,28 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
     def put(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Store a value as `KeyValue.put` does, update the cache, and return the new revision."""
+        """Store a value as `KeyValue.put` does, update the cache, and return the new revision.
+
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         revision = self._bucket.put(key, value, ttl=ttl, timeout=timeout)
         return self._wrote(key, value, revision, KeyValueOperation.PUT)
 
     def create(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Store a value as `KeyValue.create` does, update the cache, and return its revision."""
+        """Store a value as `KeyValue.create` does, update the cache, and return its revision.
+
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         revision = self._bucket.create(key, value, ttl=ttl, timeout=timeout)
         return self._wrote(key, value, revision, KeyValueOperation.PUT)
 
@@ -358,21 +380,41 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Replace a value as `KeyValue.update` does, update the cache; return the new revision."""
+        """Replace a value as `KeyValue.update` does, update the cache; return the new revision.
+
+        Args:
+            key: The key: tokens separated by dots.
+            value: The value, which the codec encodes.
+            revision: Only if the key is at this revision.
+            ttl: Seconds until the value expires; None sets no expiry of its own.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         new = self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
         return self._wrote(key, value, new, KeyValueOperation.PUT)
 
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Delete a key as `KeyValue.delete` does, update the cache; return the new revision."""
+        """Delete a key as `KeyValue.delete` does, update the cache; return the new revision.
+
+        Args:
+            key: The key: tokens separated by dots.
+            revision: Only if the key is at this revision.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         new = self._bucket.delete(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Purge a key as `KeyValue.purge` does, update the cache; return the new revision."""
+        """Purge a key as `KeyValue.purge` does, update the cache; return the new revision.
+
+        Args:
+            key: The key: tokens separated by dots.
+            revision: Only if the key is at this revision.
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
+        """
         new = self._bucket.purge(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.PURGE)
 

@@ -77,7 +77,11 @@ class SqliteOutbox:
     # ---- for the user
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Create the tables of the outbox unless they exist."""
+        """Create the tables of the outbox unless they exist.
+
+        Args:
+            db: An open connection to the database.
+        """
         for statement in _SCHEMA.format(table=self._table).split("\nCREATE")[1:]:
             db.execute(f"CREATE{statement}")
 
@@ -132,11 +136,19 @@ class SqliteOutbox:
         return [(_event(row[:6]), str(row[6])) for row in rows]
 
     def retry(self, number: int) -> None:
-        """Make a refused event pending again. Call this when the reason is resolved."""
+        """Make a refused event pending again. Call this when the reason is resolved.
+
+        Args:
+            number: Number of the event.
+        """
         self._change(f"UPDATE {self._table} SET refused = NULL WHERE number = ?", number)
 
     def drop(self, number: int) -> None:
-        """Remove a refused event, so that it no longer blocks later events of its key."""
+        """Remove a refused event, so that it no longer blocks later events of its key.
+
+        Args:
+            number: Number of the event.
+        """
         self._change(f"DELETE FROM {self._table} WHERE number = ? AND refused IS NOT NULL", number)
 
     def _change(self, text: str, number: int) -> None:
@@ -206,13 +218,22 @@ class SqliteOutbox:
         return {str(id): int(number) for id, number in self._db.execute(text).fetchall()}
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove the events with these numbers, because the stream has stored them."""
+        """Remove the events with these numbers, because the stream has stored them.
+
+        Args:
+            numbers: Numbers of the events.
+        """
         with self._db as db:
             text = f"DELETE FROM {self._table} WHERE number = ?"
             db.executemany(text, [(number,) for number in numbers])
 
     def refuse(self, number: int, reason: str) -> None:
-        """Mark an event as refused, with the reason why it cannot be stored."""
+        """Mark an event as refused, with the reason why it cannot be stored.
+
+        Args:
+            number: Number of the event.
+            reason: Why, in words.
+        """
         with self._db as db:
             text = f"UPDATE {self._table} SET refused = ? WHERE number = ?"
             # SQLite does not store a lone surrogate, which a name in the reason may contain.
@@ -222,6 +243,9 @@ class SqliteOutbox:
         """Return the floor of a stream (see `OutboxStore`), or None if it was never set.
 
         A floor that is not a sequence is 0, so that the whole stream is searched.
+
+        Args:
+            stream_name: Name of the stream.
         """
         text = f"SELECT seq FROM {self._table}_floor WHERE stream = ?"
         row = self._db.execute(text, (stream_name,)).fetchone()
@@ -230,7 +254,12 @@ class SqliteOutbox:
         return row[0] if isinstance(row[0], int) and row[0] > 0 else 0
 
     def set_floor(self, stream_name: str, seq: int) -> None:
-        """Store the floor of a stream (see `OutboxStore`)."""
+        """Store the floor of a stream (see `OutboxStore`).
+
+        Args:
+            stream_name: Name of the stream.
+            seq: A sequence up to which no message of the stream is a pending event.
+        """
         with self._db as db:
             text = f"INSERT OR REPLACE INTO {self._table}_floor (stream, seq) VALUES (?, ?)"
             db.execute(text, (stream_name, seq))

@@ -51,17 +51,35 @@ class OutboxStore(Protocol):
         ...
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove the events with these numbers, because the stream has stored them."""
+        """Remove the events with these numbers, because the stream has stored them.
+
+        Args:
+            numbers: Numbers of the events.
+        """
         ...
 
     def refuse(self, number: int, reason: str) -> None:
-        """Mark an event as refused, with the reason why it cannot be stored."""
+        """Mark an event as refused, with the reason why it cannot be stored.
+
+        Args:
+            number: Number of the event.
+            reason: Why, in words.
+        """
         ...
 
     def floor(self, stream_name: str) -> int | None:
-        """Return the floor of a stream, or None if it was never set."""
+        """Return the floor of a stream, or None if it was never set.
+
+        Args:
+            stream_name: Name of the stream.
+        """
         ...
 
     def set_floor(self, stream_name: str, seq: int) -> None:
-        """Store the floor of a stream."""
+        """Store the floor of a stream.
+
+        Args:
+            stream_name: Name of the stream.
+            seq: A sequence up to which no message of the stream is a pending event.
+        """
         ...

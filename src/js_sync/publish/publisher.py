@@ -206,6 +206,20 @@ class Publisher(Leaving):
         of `JetStream.publish`, or a `PublishRequest` alone. `PublishHandle.result` raises all
         errors that are not listed here.
 
+        Args:
+            subject: Subject of the message.
+            data: Payload of the message.
+            headers: Headers of the message.
+            msg_id: Id by which the stream detects duplicates.
+            expected_stream: Name of the stream that must store the message.
+            expected_last_seq: Last sequence that the stream must have.
+            expected_last_msg_id: Message id that the stream's last message must have.
+            expected_last_subject_seq: Last sequence that the subject must have; 0 means none.
+            expected_last_subject_seq_subject: The subject or filter whose last sequence is compared
+                (server 2.11).
+            rollup: `sub` removes earlier messages of the subject, `all` those of the stream.
+            ttl: Time to live in whole seconds, or `never` (server 2.11).
+
         Raises:
             BadArgument: The message is invalid.
             ConnectionClosed: The publisher is closed.

@@ -13,15 +13,27 @@ class Base64Keys:
     """A codec for keys of arbitrary text. Tokens are stored in URL-safe base64 without padding."""
 
     def encode(self, key: str) -> str:
-        """Return the stored key."""
+        """Return the stored key.
+
+        Args:
+            key: The key.
+        """
         return ".".join(_to_base64(token) for token in key.split("."))
 
     def decode(self, key: str) -> str:
-        """Return the application's key."""
+        """Return the application's key.
+
+        Args:
+            key: The key.
+        """
         return ".".join(_from_base64(token) for token in key.split("."))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys. Wildcards stay unchanged."""
+        """Return the filter of stored keys. Wildcards stay unchanged.
+
+        Args:
+            pattern: A filter of keys, with `*` for a token and `>` for the rest.
+        """
         tokens = pattern.split(".")
         return ".".join(token if token in WILDCARDS else _to_base64(token) for token in tokens)
 

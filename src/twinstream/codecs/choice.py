@@ -21,6 +21,9 @@ def codec_for(model: type[T] | Codec[T]) -> Codec[T]:
     CloudEvent in the structured form. Every other type, `str` too, is JSON by `JsonCodec`.
 
     Raises `BadArgument` if a part of the type cannot be encoded.
+
+    Args:
+        model: A type, or a codec.
     """
     if is_cloud_event(model):
         from twinstream.codecs.cloud_event_codec import CloudEventCodec

@@ -58,12 +58,18 @@ class CloudEvent(Generic[D]):
     """
 
     id: str = attrs.field(validator=_required)
+    """Id of the event, unique for its source."""
     source: str = attrs.field(validator=_required)
+    """URI of where the event happened."""
     type: str = attrs.field(validator=_required)
+    """Kind of the event."""
     data: D | None = None
+    """What happened."""
     time: datetime | None = attrs.field(default=None, validator=_zoned)
+    """When it happened."""
     subject: str | None = attrs.field(default=None, validator=_text)
     dataschema: str | None = attrs.field(default=None, validator=_text)
+    """URI of the schema of the data."""
     datacontenttype: str | None = attrs.field(default=None, validator=_text)
     """The media type of the data. By default, a publish takes that of the codec of the data."""
     extensions: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=_names)

@@ -58,13 +58,19 @@ class CloudEventCodec(Generic[D]):
         self._is_json: Final = media_type(self._data.content_type) in {JSON, "text/json"}
         self._is_text: Final = self._data.content_type.startswith("text/") and not self._is_json
         self.needs_headers: Final = form == "binary"
+        """Whether an event is stored in headers, too."""
         self.content_type: Final = "" if self.needs_headers else _STRUCTURED
+        """The media type of the payloads."""
         self._deduplicate: Final = deduplicate
 
     # ---- the structured form
 
     def encode(self, value: CloudEvent[D]) -> bytes:
-        """Return an event as JSON. Raises `BadArgument` if the form is "binary"."""
+        """Return an event as JSON. Raises `BadArgument` if the form is "binary".
+
+        Args:
+            value: The value to encode.
+        """
         if self.needs_headers:
             raise BadArgument("the binary form needs headers: use form='structured' here")
         return self._structured(value)
@@ -82,7 +88,11 @@ class CloudEventCodec(Generic[D]):
         return to_json(plain)
 
     def decode(self, data: bytes) -> CloudEvent[D]:
-        """Return the event of a JSON text. Raises `PayloadError`."""
+        """Return the event of a JSON text. Raises `PayloadError`.
+
+        Args:
+            data: The bytes of a payload.
+        """
         found = from_json(data)
         if not isinstance(found, dict):
             raise PayloadError("$", f"a CloudEvent is an object, got {type(found).__name__}")
@@ -112,7 +122,11 @@ class CloudEventCodec(Generic[D]):
     # ---- messages
 
     def encode_message(self, value: CloudEvent[D]) -> tuple[bytes, Mapping[str, str]]:
-        """Return the payload and the headers of an event."""
+        """Return the payload and the headers of an event.
+
+        Args:
+            value: The value to encode.
+        """
         headers: dict[str, str] = {}
         if self.needs_headers:
             attributes = {"specversion": SPEC_VERSION, **self._attributes(value)}
@@ -130,7 +144,13 @@ class CloudEventCodec(Generic[D]):
     def decode_message(
         self, data: bytes, headers: Mapping[str, str], subject: str
     ) -> CloudEvent[D]:
-        """Return the event of a message in either form. Raises `PayloadError`."""
+        """Return the event of a message in either form. Raises `PayloadError`.
+
+        Args:
+            data: The bytes of a payload.
+            headers: Headers of the message.
+            subject: Subject of the message.
+        """
         name = header_of(headers, CONTENT_TYPE)
         found = "" if name is None else media_type(headers[name])
         if found.startswith(_EVENTS):

@@ -45,7 +45,11 @@ class Codec(ValueCodec[T], Protocol[T]):
         ...
 
     def encode(self, value: T) -> bytes:
-        """Return the payload. Any error becomes a `BadArgument` of the publish."""
+        """Return the payload. Any error becomes a `BadArgument` of the publish.
+
+        Args:
+            value: The value to encode.
+        """
         ...
 
     def decode(self, data: bytes) -> T:
@@ -53,6 +57,9 @@ class Codec(ValueCodec[T], Protocol[T]):
 
         Raise `PayloadError(path, reason)` if it does not fit. Any other error becomes one. A codec
         that decompresses must limit the size of the result itself.
+
+        Args:
+            data: The bytes of a payload.
         """
         ...
 
@@ -67,9 +74,19 @@ class MessageCodec(Protocol):
     """
 
     def encode_message(self, value: object) -> tuple[bytes, Mapping[str, str]]:
-        """Return the payload and the headers to add."""
+        """Return the payload and the headers to add.
+
+        Args:
+            value: The value to encode.
+        """
         ...
 
     def decode_message(self, data: bytes, headers: Mapping[str, str], subject: str) -> object:
-        """Return the value of a message. Raise `PayloadError` if the message does not fit."""
+        """Return the value of a message. Raise `PayloadError` if the message does not fit.
+
+        Args:
+            data: The bytes of a payload.
+            headers: Headers of the message.
+            subject: Subject of the message.
+        """
         ...

@@ -28,6 +28,7 @@ class JsonCodec(Generic[T]):
     """
 
     content_type = JSON
+    """The media type of the payloads."""
 
     def __init__(self, model: type[T]) -> None:
         check_json_type(model)
@@ -39,7 +40,11 @@ class JsonCodec(Generic[T]):
         self._unstructure: Final = unstructure
 
     def encode(self, value: T) -> bytes:
-        """Return the value as JSON. Raises `BadArgument` for a value of another type."""
+        """Return the value as JSON. Raises `BadArgument` for a value of another type.
+
+        Args:
+            value: The value to encode.
+        """
         try:
             return to_json(self._unstructure(value))
         except Exception as error:
@@ -50,7 +55,11 @@ class JsonCodec(Generic[T]):
             ) from error
 
     def decode(self, data: bytes) -> T:
-        """Return the value. Raises `PayloadError` with the path of what does not fit."""
+        """Return the value. Raises `PayloadError` with the path of what does not fit.
+
+        Args:
+            data: The bytes of a payload.
+        """
         plain = from_json(data)
         try:
             return cast("T", self._structure(plain, self._model))

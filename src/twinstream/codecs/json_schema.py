@@ -48,7 +48,11 @@ class JsonSchemaCodec(Codec[Any]):
         return f"<JsonSchemaCodec {self._name}>"
 
     def encode(self, value: Any) -> bytes:
-        """Return the value as JSON. Raises `BadArgument` if it does not fit the schema."""
+        """Return the value as JSON. Raises `BadArgument` if it does not fit the schema.
+
+        Args:
+            value: The value to encode.
+        """
         try:
             data = to_json(value)
         except Exception as error:
@@ -61,7 +65,11 @@ class JsonSchemaCodec(Codec[Any]):
         return data
 
     def decode(self, data: bytes) -> Any:
-        """Return the plain data. Raises `PayloadError` with the path of what does not fit."""
+        """Return the plain data. Raises `PayloadError` with the path of what does not fit.
+
+        Args:
+            data: The bytes of a payload.
+        """
         plain = from_json(data)
         self._check(plain)
         return plain

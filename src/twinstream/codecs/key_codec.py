@@ -20,11 +20,19 @@ class KeyCodec(Protocol):
     """A conversion of the application's keys to stored keys, and back."""
 
     def encode(self, key: str) -> str:
-        """Return the stored key for a key of the application."""
+        """Return the stored key for a key of the application.
+
+        Args:
+            key: The key.
+        """
         ...
 
     def decode(self, key: str) -> str:
-        """Return the application's key. Raises `ValueError` if the codec cannot decode it."""
+        """Return the application's key. Raises `ValueError` if the codec cannot decode it.
+
+        Args:
+            key: The key.
+        """
         ...
 
 
@@ -38,25 +46,41 @@ class FilterCodec(Protocol):
 
 
 class KeyCodecs:
-    """A codec that applies several codecs of keys. The first one encodes first and decodes last."""
+    """A codec that applies several codecs of keys. The first one encodes first and decodes last.
+
+    Args:
+        codecs: The codecs, in the order in which they encode.
+    """
 
     def __init__(self, *codecs: KeyCodec) -> None:
         self._codecs: Final = codecs
 
     def encode(self, key: str) -> str:
-        """Return the stored key."""
+        """Return the stored key.
+
+        Args:
+            key: The key.
+        """
         for codec in self._codecs:
             key = codec.encode(key)
         return key
 
     def decode(self, key: str) -> str:
-        """Return the application's key."""
+        """Return the application's key.
+
+        Args:
+            key: The key.
+        """
         for codec in reversed(self._codecs):
             key = codec.decode(key)
         return key
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys."""
+        """Return the filter of stored keys.
+
+        Args:
+            pattern: A filter of keys, with `*` for a token and `>` for the rest.
+        """
         for codec in self._codecs:
             pattern = encode_filter(codec, pattern)
         return pattern

@@ -20,9 +20,13 @@ class MsgspecCodec(Generic[T]):
 
     It is the fastest codec for JSON. Raises `BadArgument` if msgspec cannot encode the type, or is
     not installed.
+
+    Args:
+        model: The type of the values.
     """
 
     content_type = JSON
+    """The media type of the payloads."""
 
     def __init__(self, model: type[T]) -> None:
         try:
@@ -38,7 +42,11 @@ class MsgspecCodec(Generic[T]):
         self._class: Final = model if type(model) is type or _is_struct(model) else None
 
     def encode(self, value: T) -> bytes:
-        """Return the value as JSON. Raises `BadArgument` for a value of another type."""
+        """Return the value as JSON. Raises `BadArgument` for a value of another type.
+
+        Args:
+            value: The value to encode.
+        """
         if self._class is not None and not isinstance(value, self._class):
             raise BadArgument(
                 f"a value of type {type(value).__name__} is no {type_name(self._model)}"
@@ -52,7 +60,11 @@ class MsgspecCodec(Generic[T]):
             ) from error
 
     def decode(self, data: bytes) -> T:
-        """Return the value. Raises `PayloadError` with the path of what does not fit."""
+        """Return the value. Raises `PayloadError` with the path of what does not fit.
+
+        Args:
+            data: The bytes of a payload.
+        """
         try:
             return self._decode(data)
         except self._errors as error:

@@ -20,20 +20,32 @@ class PathKeys:
     """
 
     def encode(self, key: str) -> str:
-        """Return the stored key."""
+        """Return the stored key.
+
+        Args:
+            key: The key.
+        """
         if "." in key:
             raise BadArgument(f"key {key!r} contains a dot, which PathKeys uses to store '/'")
         return self.encode_filter(key)
 
     def decode(self, key: str) -> str:
-        """Return the application's key."""
+        """Return the application's key.
+
+        Args:
+            key: The key.
+        """
         if key == _ROOT:
             return "/"
         parts = key.replace(".", "/")
         return parts.removeprefix(_ROOT) if parts.startswith(f"{_ROOT}/") else parts
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys."""
+        """Return the filter of stored keys.
+
+        Args:
+            pattern: A filter of keys, with `*` for a token and `>` for the rest.
+        """
         if pattern == "/":
             return _ROOT
         stem = pattern.removesuffix("/")

@@ -14,13 +14,22 @@ class BytesCodec:
     """A codec whose values are the bytes of the payloads. It accepts every media type."""
 
     content_type = ""
+    """The media type of the payloads."""
 
     def encode(self, value: bytes) -> bytes:
-        """Return the value."""
+        """Return the value.
+
+        Args:
+            value: The value to encode.
+        """
         return as_bytes(value)
 
     def decode(self, data: bytes) -> bytes:
-        """Return the payload."""
+        """Return the payload.
+
+        Args:
+            data: The bytes of a payload.
+        """
         return data
 
 
@@ -28,15 +37,24 @@ class TextCodec:
     """A codec whose values are text, published as UTF-8."""
 
     content_type = "text/plain; charset=utf-8"
+    """The media type of the payloads."""
 
     def encode(self, value: str) -> bytes:
-        """Return the text as UTF-8."""
+        """Return the text as UTF-8.
+
+        Args:
+            value: The value to encode.
+        """
         if not isinstance(value, str):
             raise BadArgument(f"a value of TextCodec must be text, got {type(value).__name__}")
         return value.encode()
 
     def decode(self, data: bytes) -> str:
-        """Return the text of a payload. Raises `PayloadError` unless it is UTF-8."""
+        """Return the text of a payload. Raises `PayloadError` unless it is UTF-8.
+
+        Args:
+            data: The bytes of a payload.
+        """
         try:
             return data.decode()
         except UnicodeDecodeError as error:

@@ -20,9 +20,13 @@ class PydanticCodec(Generic[T]):
 
     It also serves other classes with `model_validate_json` and `model_dump_json`. The aliases of a
     model are the names in the JSON. Raises `BadArgument` if pydantic cannot encode the type.
+
+    Args:
+        model: The type of the values.
     """
 
     content_type = JSON
+    """The media type of the payloads."""
 
     def __init__(self, model: type[T]) -> None:
         read, dump = _calls(model)
@@ -31,7 +35,11 @@ class PydanticCodec(Generic[T]):
         self._dump: Final[Callable[[T], bytes]] = dump
 
     def encode(self, value: T) -> bytes:
-        """Return the value as JSON. Raises `BadArgument` for a value of another type."""
+        """Return the value as JSON. Raises `BadArgument` for a value of another type.
+
+        Args:
+            value: The value to encode.
+        """
         try:
             return self._dump(value)
         except Exception as error:
@@ -42,7 +50,11 @@ class PydanticCodec(Generic[T]):
             ) from error
 
     def decode(self, data: bytes) -> T:
-        """Return the value. Raises `PayloadError` with the path of what does not fit."""
+        """Return the value. Raises `PayloadError` with the path of what does not fit.
+
+        Args:
+            data: The bytes of a payload.
+        """
         try:
             return self._read(data)
         except Exception as error:

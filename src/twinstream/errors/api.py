@@ -29,6 +29,9 @@ class InvalidResponse(TwinstreamError):
 
     Also raised if only the first of several responses arrives, because the account that exports the
     JetStream API does so without `response_type: stream`.
+
+    What to do: Look for another client that answers on the subjects of JetStream's API, and for the
+    export of the account.
     """
 
 
@@ -37,6 +40,8 @@ class JetStreamNotEnabled(JetStreamError, NoResponders):
 
     `err_code` is 10039 or 10076 if a server reported it, and 0 if no server answered. In the second
     case, the cause may also be a wrong domain or API prefix.
+
+    What to do: Start the server with JetStream, enable it for the account, or correct the domain.
     """
 
 
@@ -76,6 +81,9 @@ class StreamExists(_Exists):
 
     `differences` lists the fields that differ. It is empty if the existing configuration was not
     looked up.
+
+    What to do: Take the stream as it is with `get_stream`, or change it with
+    `create_or_update_stream`.
     """
 
     _next = (
@@ -89,6 +97,9 @@ class ConsumerExists(_Exists):
 
     `differences` lists the fields that differ. It is empty if the existing configuration was not
     looked up.
+
+    What to do: Take the consumer as it is with `get_consumer`, or change it with
+    `create_or_update_consumer`.
     """
 
     _next = (
@@ -99,7 +110,11 @@ class ConsumerExists(_Exists):
 
 
 class MessageExists(StoreFailed):
-    """The subject already has the maximum number of messages (10077, per subject)."""
+    """The subject already has the maximum number of messages (10077, per subject).
+
+    What to do: Nothing, if the subject is meant for one message. Otherwise raise
+    `max_msgs_per_subject`.
+    """
 
 
 class MessageIdInProcess(JetStreamError):
@@ -109,6 +124,8 @@ class MessageIdInProcess(JetStreamError):
     that lost the leadership and regained it (seen with 2.15.1) may return the error for a message
     that it never stored. Then the error ends after the duplicate window of the stream, or when
     another server becomes the leader.
+
+    What to do: Publish the message again with the same id.
     """
 
     def __str__(self) -> str:
@@ -123,6 +140,8 @@ class WrongLastSequence(JetStreamError):
 
     `actual` is the last sequence of the stream, or of the subject if its sequence was expected. It
     is None if the server does not report it, because another write is in flight.
+
+    What to do: Read the last message again, decide, and publish with its sequence.
     """
 
     actual: int | None
@@ -136,7 +155,12 @@ class WrongLastSequence(JetStreamError):
 
 
 def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
-    """Return the exception for the `error` member of a JetStream response."""
+    """Return the exception for the `error` member of a JetStream response.
+
+    Args:
+        error: The member `error` of the response.
+        subject: Subject of the request.
+    """
     description = str(error.get("description") or "JetStream gave no reason")
     code = _integer(error.get("code"))
     err_code = _integer(error.get("err_code"))

@@ -13,7 +13,10 @@ _PACKAGE: Final = "twinstream.errors"
 
 
 class TwinstreamError(PicklableError):
-    """The base class of all errors of this package."""
+    """The base class of all errors of this package.
+
+    What to do: See the class of the error, and its text.
+    """
 
     __module__ = _PACKAGE
 
@@ -26,12 +29,18 @@ class TwinstreamError(PicklableError):
         """Add to the text of the error what the caller can do.
 
         A note would not do: logs and `str(error)` do not show it.
+
+        Args:
+            advice: The sentence to add, about what to do.
         """
         self.args = (f"{self.args[0]}; {advice}",)
 
 
 class NoResponders(TwinstreamError):
-    """There are no responders: the stream or consumer does not exist, or it has no leader."""
+    """There are no responders: the stream or consumer does not exist, or it has no leader.
+
+    What to do: Create the stream or consumer, correct its name, or start the program that answers.
+    """
 
 
 class JetStreamError(TwinstreamError):
@@ -40,6 +49,8 @@ class JetStreamError(TwinstreamError):
     `err_code` is the server's code for this error, which is stable; it is 0 if the server gave
     none. `code` is the HTTP-like status of the error, `description` its text. `subject` is the
     subject of the request, empty if it is unknown.
+
+    What to do: Look the `err_code` up in the reference of error codes.
     """
 
     def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:

@@ -26,7 +26,10 @@ Kind = Literal["key_value", "object_store"]
 
 
 class BucketNotFound(StreamNotFound):
-    """No key-value bucket or object store of that name exists (10059)."""
+    """No key-value bucket or object store of that name exists (10059).
+
+    What to do: Create the bucket, or correct its name and the domain of the JetStream context.
+    """
 
 
 class BucketExists(StreamExists):
@@ -34,13 +37,19 @@ class BucketExists(StreamExists):
 
     `differences` has the expected and the actual value of each setting of the bucket that differs.
     It is empty if the actual settings were not requested from the server.
+
+    What to do: Take the bucket as it is with `get_key_value` or `get_object_store`, or change it
+    with `create_or_update_key_value` or `create_or_update_object_store`.
     """
 
     _next = ""  # The text names the call.
 
 
 class NotABucket(TwinstreamError):
-    """The stream exists, but has the layout of no key-value bucket or object store."""
+    """The stream exists, but has the layout of no key-value bucket or object store.
+
+    What to do: Correct the name, or read the stream with `get_stream`.
+    """
 
 
 def bucket_not_found(bucket: str, kind: Kind, error: TwinstreamError) -> BucketNotFound:

@@ -48,15 +48,23 @@ __all__ = [
 
 
 class InvalidKey(BadArgument):
-    """A key, a filter of keys or the name of a bucket contains invalid characters."""
+    """A key, a filter of keys or the name of a bucket contains invalid characters.
+
+    What to do: Use tokens of A-Z a-z 0-9 - / _ = between dots, or the codec `Base64Keys`.
+    """
 
 
 class KeyNotFound(TwinstreamError, KeyError):
-    """The key has no value, or does not have the requested revision."""
+    """The key has no value, or does not have the requested revision.
+
+    What to do: Pass `default` to `get`, or write the key.
+    """
 
     def __init__(self, bucket: str, key: str, reason: str = "") -> None:
         self.bucket = bucket
+        """Name of the bucket."""
         self.key = key
+        """The key."""
         super().__init__(f"bucket {bucket} has no key {key!r}{reason}")
 
     def __str__(self) -> str:
@@ -65,7 +73,10 @@ class KeyNotFound(TwinstreamError, KeyError):
 
 
 class KeyDeleted(KeyNotFound):
-    """The value of the key was deleted or purged, or has expired; `entry` is the marker."""
+    """The value of the key was deleted or purged, or has expired; `entry` is the marker.
+
+    What to do: Pass `default` to `get`, or write the key.
+    """
 
     def __init__(self, entry: Entry[Any]) -> None:
         self.entry = entry
@@ -77,6 +88,8 @@ class PastNotHeld(TwinstreamError):
     """The bucket does not hold its whole state at a past moment.
 
     Revisions that may belong to this state were removed, or the bucket did not exist yet.
+
+    What to do: Choose a later moment, or keep more revisions with a larger `history`.
     """
 
     def __init__(
@@ -107,6 +120,13 @@ class PastNotHeld(TwinstreamError):
         """Return the error for a state of which revisions may have been removed.
 
         `earliest` are the earliest revision of a state that is held, and its time.
+
+        Args:
+            bucket: Name of the bucket.
+            moment: The requested time.
+            reason: Why the state is not known.
+            earliest: The first time for which the state is known, or None.
+            held_to: The last time for which the state is known, or None.
         """
         held = "only its present state"
         if earliest is not None:
@@ -122,7 +142,13 @@ class PastNotHeld(TwinstreamError):
 
     @classmethod
     def before_creation(cls, bucket: str, moment: str, created: Timestamp) -> PastNotHeld:
-        """Return the error for a moment before the bucket was created."""
+        """Return the error for a moment before the bucket was created.
+
+        Args:
+            bucket: Name of the bucket.
+            moment: The requested time.
+            created: When the bucket was created.
+        """
         return cls(
             f"bucket {bucket} has no state at {moment}: it was created at {created.rfc3339()}",
             earliest_time=created,
@@ -133,6 +159,11 @@ class PastNotHeld(TwinstreamError):
         """Return the error for a moment before the first stored revision of a bucket in memory.
 
         `first` is the time of this revision, None if no revision is stored.
+
+        Args:
+            bucket: Name of the bucket.
+            moment: The requested time.
+            first: The time of the first stored revision, or None.
         """
         held = "it holds no revision"
         if first is not None:
@@ -145,7 +176,13 @@ class PastNotHeld(TwinstreamError):
 
     @classmethod
     def not_copied(cls, bucket: str, moment: str, reason: str) -> PastNotHeld:
-        """Return the error for a moment after the last message that a mirror has copied."""
+        """Return the error for a moment after the last message that a mirror has copied.
+
+        Args:
+            bucket: Name of the bucket.
+            moment: The requested time.
+            reason: Why the state is not known.
+        """
         return cls(
             f"bucket {bucket} may not hold its whole state at {moment}: it is a mirror, and"
             f" {reason}; try again when it has caught up, or read its origin"
@@ -158,6 +195,8 @@ class RevisionMismatch(WrongLastSequence):
     `expected` and `actual` are revisions; 0 means that the key has no revision. `actual` is None if
     the server does not report it. Then another write of the key is in flight, which may still fail
     (10164, in replicated buckets).
+
+    What to do: Read the key again, and write with its present revision.
     """
 
     expected: int
@@ -170,6 +209,12 @@ class RevisionMismatch(WrongLastSequence):
 
         `attempts` is the number of attempts that writes of other clients made fail, until the
         timeout.
+
+        Args:
+            error: The error of the server.
+            key: The key.
+            expected: The revision that the write required.
+            attempts: Number of failed attempts.
         """
         actual = error.actual
         what = "another write is in flight" if actual is None else f"it is at {actual}"
@@ -192,7 +237,10 @@ class RevisionMismatch(WrongLastSequence):
 
 
 class KeyExists(RevisionMismatch):
-    """The key to create already has a value, which is in `entry`."""
+    """The key to create already has a value, which is in `entry`.
+
+    What to do: Use `update` with the revision of `entry`, or `put`.
+    """
 
     entry: Entry[Any]
 
@@ -210,7 +258,10 @@ class KeyExists(RevisionMismatch):
 
 
 class ValueTooLarge(JetStreamError):
-    """The value with its headers is larger than the bucket's `max_value_size` (10054)."""
+    """The value with its headers is larger than the bucket's `max_value_size` (10054).
+
+    What to do: Store the value in an object store, or raise `max_value_size` of the bucket.
+    """
 
 
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:

@@ -41,39 +41,62 @@ __all__ = [
 
 
 class ObjectNotFound(TwinstreamError, LookupError):
-    """The store has no object of that name."""
+    """The store has no object of that name.
+
+    What to do: Store the object, or correct its name.
+    """
 
 
 class ObjectDeleted(ObjectNotFound):
-    """The object was deleted; `info` is its metadata after the deletion."""
+    """The object was deleted; `info` is its metadata after the deletion.
+
+    What to do: Store the object again, or pass `deleted=True` to `info` to see its metadata.
+    """
 
     info: ObjectInfo | None = None
 
 
 class ObjectExists(TwinstreamError):
-    """The new name of an object or a link is already the name of another object."""
+    """The new name of an object or a link is already the name of another object.
+
+    What to do: Choose another name, or delete the other object.
+    """
 
 
 class ObjectChanged(TwinstreamError):
-    """The object was replaced, deleted or renamed while it was read or changed."""
+    """The object was replaced, deleted or renamed while it was read or changed.
+
+    What to do: Read the object or its metadata again, and repeat the call.
+    """
 
 
 class ObjectIncomplete(TwinstreamError):
-    """Some chunks of the object's content are missing from the stream."""
+    """Some chunks of the object's content are missing from the stream.
+
+    What to do: Store the object again: its content is lost.
+    """
 
 
 class DigestMismatch(TwinstreamError):
-    """The content does not match its digest."""
+    """The content does not match its digest.
+
+    What to do: Read the object again. If the error stays, store it again: its content is damaged.
+    """
 
 
 class InvalidObjectInfo(TwinstreamError):
-    """The stored metadata of an object cannot be read."""
+    """The stored metadata of an object cannot be read.
+
+    What to do: Store the object again, or delete it.
+    """
 
 
 class LinkError(TwinstreamError):
     """A link cannot be created or followed.
 
     `bucket` and `name` identify the target of the link. `name` is None if the target is a store.
+
+    What to do: Link to an object that exists and is no link, or delete the link.
     """
 
     bucket: str | None = None
@@ -85,6 +108,8 @@ class ObjectPutFailed(TwinstreamError):
 
     The `__cause__` of this error is the reason. `cleaned` is true if the chunks of the failed
     upload were removed. Otherwise `ObjectStore.sweep` can remove them later.
+
+    What to do: Remove the cause, and store the object again.
     """
 
     cleaned: bool = False

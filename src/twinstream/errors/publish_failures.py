@@ -66,6 +66,7 @@ class PublishFailure:
     """
 
     request: PublishRequest
+    """The message that was not acknowledged."""
     _error: TwinstreamError = field(alias="error")
     # Contains the writer's `UnreadFailures` until the error is read. It is a list, because the
     # pop() of a list is atomic.
@@ -89,7 +90,11 @@ class PublishFailure:
         return self._error
 
     def enter(self, unread: UnreadFailures) -> None:
-        """Remember the collection from which this failure is removed when its error is read."""
+        """Remember the collection from which this failure is removed when its error is read.
+
+        Args:
+            unread: The collection.
+        """
         # The traceback of the error refers to the writer. It is removed, because it would keep the
         # writer from being garbage-collected.
         _forget_frames(self._error)
@@ -115,6 +120,8 @@ class PublishFailures(TwinstreamError):
     """Published messages were not acknowledged, and the caller did not read their `error`.
 
     `count` is the number of these messages; `failures` contains the first 100 of them.
+
+    What to do: Look at the errors in `failures`, and publish these messages again.
     """
 
     def __init__(self, failures: Sequence[PublishFailure], count: int) -> None:

@@ -67,6 +67,9 @@ def headers_size(headers: Mapping[str, str | Iterable[str]]) -> int:
     """Return the size of a message's header block in bytes; 0 for no headers.
 
     A name may have several values; each value is a separate line of the block.
+
+    Args:
+        headers: The headers, with one value or several values for a name.
     """
     if not headers:
         return 0

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class ConfigError(PicklableError, ValueError):
-    """A server would refuse the config. `problems` contains the reasons as `Problem` objects."""
+    """A server would refuse the config. `problems` contains the reasons as `Problem` objects.
+
+    What to do: Correct the settings that `problems` lists.
+    """
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems

@@ -138,11 +138,19 @@ class Telemetry(Observer):
     # ---- what connections call
 
     def opened(self, gauges: Callable[[], list[Gauge]]) -> None:
-        """Export the gauges of a connection."""
+        """Export the gauges of a connection.
+
+        Args:
+            gauges: Returns the present values.
+        """
         self._metrics.watch(gauges)
 
     def begin(self, operation: Operation) -> _Begun | None:
-        """Start the span of an operation, and add its context to a message that is sent."""
+        """Start the span of an operation, and add its context to a message that is sent.
+
+        Args:
+            operation: The operation.
+        """
         kind = _TYPES.get(operation.kind)
         if operation.name == "core_request":
             kind = "send"
@@ -158,7 +166,12 @@ class Telemetry(Observer):
         return self._receive(operation, metered)
 
     def end(self, operation: Operation, token: object) -> None:
-        """End the span of an operation, and record its metrics."""
+        """End the span of an operation, and record its metrics.
+
+        Args:
+            operation: The operation.
+            token: What `begin` returned.
+        """
         if not isinstance(token, _Begun):
             return
         if token.attached is not None:
@@ -183,7 +196,11 @@ class Telemetry(Observer):
                 self._metrics.operation(operation.seconds, metered)
 
     def note(self, event: Report) -> None:
-        """Count a message that an iteration returned."""
+        """Count a message that an iteration returned.
+
+        Args:
+            event: What happened.
+        """
         if isinstance(event, Received):
             names = self._names
             template = self._template(event.subject) or event.stream_name

@@ -21,6 +21,7 @@ class Difference:
     """A field that differs. `wanted` or `actual` is None if that configuration lacks the field."""
 
     field: str
+    """Name of the field."""
     wanted: Any
     actual: Any
 

@@ -124,17 +124,21 @@ class Entry(NamedTuple, Generic[V]):
     """
 
     bucket: str
+    """Name of the bucket."""
     key: str
+    """The key."""
     value: V | None
     """The value. None for a marker, if only headers were delivered, and if there is an `error`."""
     revision: int
     """The sequence in the stream. Revisions increase across all keys of the bucket."""
     operation: KeyValueOperation
+    """Whether the entry is a value or a marker, and of which kind."""
     timestamp_ns: int
     """When the server stored the entry, in nanoseconds since 1970."""
     size: int
     """The size of the stored value in bytes, even if only headers were delivered."""
     headers: Headers
+    """Headers of the stored message."""
     pending: int | None = None
     """The number of revisions that the watch had still to deliver; None outside of watches."""
     raw_key: str = ""

@@ -12,7 +12,9 @@ class GuaranteeGap:
     """A setting that breaks a guarantee, the consequence (`because`), and what to do `instead`."""
 
     setting: str
+    """Name of the setting."""
     value: object
+    """Value of the setting."""
     because: str
     instead: str
 

@@ -70,6 +70,9 @@ class Headers(Mapping[str, str]):
         """Parse a header block, from `NATS/1.0` to the empty line.
 
         In a malformed block, each line after the first is parsed as a header.
+
+        Args:
+            block: The bytes of the block.
         """
         lines = block.decode("utf-8", "surrogateescape").split("\r\n")[1:]
         malformed = b"" if block.startswith(_VERSION_BYTES) else block

@@ -28,13 +28,19 @@ class PublishRequest(NamedTuple):
     """
 
     subject: str
+    """Subject of the message."""
     data: bytes = b""
+    """Payload of the message."""
     headers: HeaderValues | None = None
+    """Headers of the message."""
     msg_id: str | None = None
     """The id by which the stream detects duplicates. It must not begin or end with blanks."""
     expected_stream: str | None = None
+    """Name of the stream that must store the message."""
     expected_last_seq: int | None = None
+    """Last sequence that the stream must have."""
     expected_last_msg_id: str | None = None
+    """Message id that the stream's last message must have."""
     expected_last_subject_seq: int | None = None
     """The last sequence of the subject; 0 means that the stream must have no message on it."""
     expected_last_subject_seq_subject: str | None = None

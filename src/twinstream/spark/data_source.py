@@ -50,6 +50,9 @@ class JetStreamDataSource(DataSource):
     `SourceOptions` and
     `SinkOptions`. Offsets are stream sequences, so a read
     needs no durable consumer, acknowledges no messages and can be repeated.
+
+    Args:
+        options: The options of the query.
     """
 
     slots: ClassVar[int | None] = None
@@ -87,6 +90,9 @@ class JetStreamDataSource(DataSource):
 
         If an option is invalid or the bucket does not exist, return a reader that raises the error
         when Spark first uses it.
+
+        Args:
+            schema: The schema of the rows.
         """
         try:
             options = self._source_options()
@@ -100,6 +106,10 @@ class JetStreamDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch query. It appends to the stream and replaces no messages.
 
+        Args:
+            schema: The schema of the rows.
+            overwrite: Whether the mode is `overwrite`, which is refused.
+
         Raises:
             OptionError: if the mode is `overwrite`, or if an option is refused.
         """
@@ -111,6 +121,10 @@ class JetStreamDataSource(DataSource):
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """Return the writer of a streaming query. Spark has no update mode for Python sinks.
+
+        Args:
+            schema: The schema of the rows.
+            overwrite: Whether the mode is `overwrite`, which is refused.
 
         Raises:
             OptionError: if the output mode is `complete`, or if an option is refused.

@@ -24,11 +24,16 @@ __all__ = [
 
 
 class SparkSourceError(TwinstreamError):
-    """The base class of the errors of this package."""
+    """The base class of the errors of this package.
+
+    What to do: See the class of the error, and its text.
+    """
 
 
 class OptionError(SparkSourceError, ValueError):
     """Raised if an option of the source or sink is missing, unknown or invalid.
+
+    What to do: Correct the option that the text names.
 
     Attributes:
         option: the option's name.
@@ -60,7 +65,10 @@ class PipelineBusy(SparkSourceError):
 
 
 class SchemaError(SparkSourceError, ValueError):
-    """Raised if a JSON Schema, a Spark schema or rows do not fit the source, sink or tables."""
+    """Raised if a JSON Schema, a Spark schema or rows do not fit the source, sink or tables.
+
+    What to do: Correct the schema, or change the rows or the table so that they fit.
+    """
 
 
 class CheckpointError(SparkSourceError):
@@ -68,7 +76,11 @@ class CheckpointError(SparkSourceError):
 
 
 class DataLossError(SparkSourceError):
-    """Raised if messages were removed before they were read, or if the stream was replaced."""
+    """Raised if messages were removed before they were read, or if the stream was replaced.
+
+    What to do: Start the query with a new checkpoint, or set `failOnDataLoss` to `false`; keep
+    messages in the stream for longer.
+    """
 
 
 class DecodeFailure(SparkSourceError):

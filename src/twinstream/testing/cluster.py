@@ -74,6 +74,9 @@ class NatsCluster:
         """Return the node with a server name, for example that in `cluster.leader` of an info.
 
         Raises `ValueError` if no node has that name.
+
+        Args:
+            name: Name of the server.
         """
         for server in self.servers:
             if server.name == name:

@@ -39,6 +39,10 @@ class FakePeer:
     until `stop_reading` is called, and answers the client's PINGs until `stop_answering` is called.
     A step that waits raises `ScriptError` after `timeout` seconds, by default the server's
     `patience`.
+
+    Args:
+        sock: The socket of the client's connection.
+        stage: What the scripts of one server share.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
@@ -65,6 +69,10 @@ class FakePeer:
         A line is, for example, `PUB orders.new 5` or `SUB _INBOX.x.* 1`. Other operations before
         the matching one are skipped. Raises `ScriptError` if the client disconnects or sends no
         such operation in time. The error lists the operations that were received instead.
+
+        Args:
+            pattern: A regular expression.
+            timeout: Seconds; the default is the server's `patience`.
         """
         self._step += 1
         start = self._seen
@@ -82,7 +90,11 @@ class FakePeer:
         raise self._error(f"expected /{pattern}/", start)
 
     def expect_pull(self, *, timeout: float | None = None) -> Operation:
-        """Return the next pull request. Its property `json` is the request's parsed body."""
+        """Return the next pull request. Its property `json` is the request's parsed body.
+
+        Args:
+            timeout: Seconds; the default is the server's `patience`.
+        """
         return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
 
     def follow(self) -> Iterator[Operation]:
@@ -101,7 +113,11 @@ class FakePeer:
         return None if self._left is None else False
 
     def count(self, pattern: str) -> int:
-        """Return the number of operations so far in whose line a regular expression is found."""
+        """Return the number of operations so far in whose line a regular expression is found.
+
+        Args:
+            pattern: A regular expression.
+        """
         with self._stage.changed:
             return sum(1 for each in self.operations if re.search(pattern, each.line))
 
@@ -114,7 +130,11 @@ class FakePeer:
         self.expect(r"^PONG")
 
     def until_left(self, *, timeout: float | None = None) -> None:
-        """Wait until the connection has ended. Raises `ScriptError` if this takes too long."""
+        """Wait until the connection has ended. Raises `ScriptError` if this takes too long.
+
+        Args:
+            timeout: Seconds; the default is the server's `patience`.
+        """
         self._step += 1
         if self._stage.wait(lambda: self._left, timeout) is None:
             raise self._error("expected the client to disconnect", self._seen)
@@ -125,6 +145,9 @@ class FakePeer:
         """Send INFO with the arguments as members; return the members of the client's CONNECT.
 
         The PING that clients send after CONNECT is answered even after `stop_answering`.
+
+        Args:
+            info: Members of INFO.
         """
         self.info(**info)
         connect: dict[str, Any] = self.expect(r"^CONNECT ").json
@@ -134,7 +157,11 @@ class FakePeer:
         return connect
 
     def info(self, **values: Any) -> None:
-        """Send INFO with the fields of a typical server. The arguments replace or add fields."""
+        """Send INFO with the fields of a typical server. The arguments replace or add fields.
+
+        Args:
+            values: Members of INFO.
+        """
         port = self._sock.getsockname()[1]
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 
@@ -142,6 +169,9 @@ class FakePeer:
         """Send bytes unchanged, in pieces if `split` was called.
 
         Raises `ScriptError` if the connection has ended.
+
+        Args:
+            data: The bytes.
         """
         self._step += 1
         with self._sending:
@@ -170,6 +200,14 @@ class FakePeer:
 
         The message has the subject `subject`, by default `to`. `status` is the text after the
         version in the header block, such as `503`.
+
+        Args:
+            to: Subject of the client's subscription.
+            data: Payload of the message.
+            subject: Subject of the message; None means `to`.
+            reply: Subject for replies.
+            headers: Headers of the message.
+            status: The text after the version in the header block.
         """
         block = header_block(status, headers or {}) if status or headers else b""
         self.send(message_frame(subject or to, self.sid(to), reply, block, data))
@@ -199,6 +237,15 @@ class FakePeer:
 
         `seq` is both the stream sequence and the consumer sequence of the message. `delivered` is
         its delivery count, and `pending` is the number of pending messages.
+
+        Args:
+            pull: The pull request.
+            seq: Sequence of the message in stream and consumer.
+            data: Payload of the message.
+            subject: Subject of the message.
+            delivered: Delivery count of the message.
+            pending: Number of pending messages.
+            headers: Headers of the message.
         """
         stream, consumer = pull.subject.split(".")[-2:]
         reply = f"$JS.ACK.{stream}.{consumer}.{delivered}.{seq}.{seq}.1700000000000000000.{pending}"
@@ -210,6 +257,10 @@ class FakePeer:
 
         A mapping without `type` gets one if the request is a call of the JetStream API, because
         each response of the API has a `type`.
+
+        Args:
+            request: The request, as `expect` returned it.
+            answer: The response.
         """
         if not isinstance(answer, bytes):
             typed = {"type": _API_TYPE} if _API.match(request.subject) else {}
@@ -217,19 +268,32 @@ class FakePeer:
         self.message(request.reply, answer)
 
     def error(self, text: str) -> None:
-        """Send `-ERR` with a text."""
+        """Send `-ERR` with a text.
+
+        Args:
+            text: The text after `-ERR`.
+        """
         self.send(f"-ERR '{text}'\r\n".encode())
 
     # ---- signals between script and test
 
     def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
-        """Wait until the test has called `FakeServer.tell` with this sign."""
+        """Wait until the test has called `FakeServer.tell` with this sign.
+
+        Args:
+            sign: A text that test and script agree on.
+            timeout: Seconds; the default is the server's `patience`.
+        """
         self._step += 1
         if self._stage.wait(lambda: sign in self._stage.given or None, timeout) is None:
             raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
-        """Let `FakeServer.reached` return True for this sign from now on."""
+        """Let `FakeServer.reached` return True for this sign from now on.
+
+        Args:
+            sign: A text that test and script agree on.
+        """
         self._stage.note(lambda: self._stage.reached.add(sign))
 
     # ---- failures

@@ -30,6 +30,9 @@ def replay(path: Path | str) -> list[Callable[[FakePeer], None]]:
     A script raises `ScriptError` if the client does not repeat the recording. The client must send
     the same operations in the same order, to the same subjects except for inboxes and generated
     names. Payloads may differ. Raises `ValueError` for a file that is no recording.
+
+    Args:
+        path: Path of the file.
     """
     spoken = [each for each in read_recording(path) if each.operation.verb not in _OMITTED]
     numbers = sorted({each.connection for each in spoken})

@@ -16,7 +16,10 @@ _LONGEST: Final = 3600.0
 
 
 class ScriptError(AssertionError):
-    """Raised if the client did not do what the script expects. The text names the step."""
+    """Raised if the client did not do what the script expects. The text names the step.
+
+    What to do: Compare the steps of the script with what the client does.
+    """
 
 
 class Stage:

@@ -80,11 +80,19 @@ class FakeServer:
     # ---- for the test
 
     def tell(self, sign: str) -> None:
-        """Let scripts that wait for this sign (`FakePeer.wait_for`) continue."""
+        """Let scripts that wait for this sign (`FakePeer.wait_for`) continue.
+
+        Args:
+            sign: A text that test and script agree on.
+        """
         self._stage.note(lambda: self._stage.given.add(sign))
 
     def reached(self, sign: str) -> bool:
-        """Return whether a script has called `FakePeer.reach` with this sign."""
+        """Return whether a script has called `FakePeer.reach` with this sign.
+
+        Args:
+            sign: A text that test and script agree on.
+        """
         with self._stage.changed:
             return sign in self._stage.reached
 
@@ -97,6 +105,9 @@ class FakeServer:
         """Return the clients' operations in whose line a regular expression is found.
 
         The operations are sorted by connection.
+
+        Args:
+            pattern: A regular expression.
         """
         with self._stage.changed:
             every = [each for peer in self._peers for each in peer.operations]

@@ -29,9 +29,13 @@ class Operation:
 
     def __init__(self, line: str, headers: bytes = b"", payload: bytes = b"") -> None:
         self.line: Final = line
+        """The line without its line break."""
         self.words: Final[list[str]] = _WORD.findall(line)
+        """The words of the line."""
         self.headers: Final = headers
+        """The header block, or empty."""
         self.payload: Final = payload
+        """The payload, or empty."""
 
     @property
     def verb(self) -> str:

@@ -123,6 +123,11 @@ def async_message(
     """Return a `js_async.Message` for the unit test of a handler.
 
     The arguments are those of `sync_message`.
+
+    Args:
+        payload: Bytes, or a value of `model`.
+        model: Type of the payload, or its codec; None means bytes.
+        delivered: What the consumer says of the message, such as `seq` and `num_delivered`.
     """
     from js_async.consume.delivery import Delivery
     from js_async.consume.message import message_of
@@ -167,6 +172,12 @@ def async_group_message(
     """Return a `js_async.groups.GroupMessage` for the unit test of a handler of a group.
 
     The arguments are those of `sync_group_message`.
+
+    Args:
+        payload: Bytes, or a value of `model`.
+        model: Type of the payload, or its codec; None means bytes.
+        partition: Number of the partition.
+        delivered: What the consumer says of the message, such as `seq` and `num_delivered`.
     """
     from js_async.groups.message import group_message
 
@@ -217,6 +228,9 @@ def acknowledgements(message: js_sync.Message[Any] | js_async.Message[Any]) -> l
     """Return what a message of a test has sent, oldest first: `+ACK`, `-NAK`, `+TERM`, `+WPI`.
 
     A delay or a reason follows the word.
+
+    Args:
+        message: The message.
     """
     transport = message._delivery.transport
     return list(cast("_Acknowledgements", transport).words)

@@ -49,6 +49,9 @@ class Proxy:
 
     `accepted` is the number of connections that the proxy has forwarded to the server. `cut` breaks
     the current connections.
+
+    Args:
+        server_url: URL of the server.
     """
 
     def __init__(self, server_url: str) -> None:

@@ -95,7 +95,11 @@ def read_recording(path: Path | str) -> list[Spoken]:
 
 
 class Recorder:
-    """A proxy on a free loopback port that records all operations between clients and a server."""
+    """A proxy on a free loopback port that records all operations between clients and a server.
+
+    Args:
+        target_port: Port of the server.
+    """
 
     def __init__(self, target_port: int) -> None:
         self._target: Final = (_HOST, target_port)
@@ -119,7 +123,11 @@ class Recorder:
             return list(self._spoken)
 
     def save(self, path: Path | str) -> None:
-        """Write the operations recorded so far to a file."""
+        """Write the operations recorded so far to a file.
+
+        Args:
+            path: Path of the file.
+        """
         lines = [json.dumps(each.to_json(), ensure_ascii=False) for each in self.spoken]
         Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 

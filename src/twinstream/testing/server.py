@@ -34,6 +34,8 @@ class ServerStartError(Exception):
     """Raised if a server or cluster did not start, or did not reload its configuration.
 
     The text contains the end of a server's log.
+
+    What to do: Read the log in the text; usually the configuration is wrong or a port is in use.
     """
 
 
@@ -68,6 +70,7 @@ class NatsServer:
         start_timeout: float = 20.0,
     ) -> None:
         self.binary: Final = find_binary(version)
+        """Path of the program."""
         self.version: Final = binary_version(self.binary)
         self.name: Final = name or f"test-{secrets.token_hex(4)}"
         self._config = config or ""

@@ -32,6 +32,7 @@ class Backup:
     """A backup of a stream, which is stored in a folder."""
 
     path: Path
+    """The folder of the backup."""
     config: StreamConfig
     """The stream's configuration when the backup was made."""
     state: StreamState

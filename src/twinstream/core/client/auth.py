@@ -29,8 +29,11 @@ class Credentials(Settings):
     """
 
     user: str | None = None
+    """Name of a user."""
     password: str | None = field(default=None, repr=False)
+    """Password of the user."""
     token: str | None = field(default=None, repr=False)
+    """Token, instead of a user."""
     nkey_seed: str | None = field(default=None, repr=False)
     """The seed (`SU…`) of the key that signs the server's nonce. The client never sends it."""
     jwt: str | None = field(default=None, repr=False)
@@ -67,6 +70,10 @@ class Credentials(Settings):
 
         Raises `BadArgument` unless it contains a user JWT and an nkey seed. `name` is used in the
         error message.
+
+        Args:
+            text: The text of the file.
+            name: What the error message calls the text.
         """
         found = dict(re.findall(_SECTION, text))
         if "NATS USER JWT" not in found or "USER NKEY SEED" not in found:

@@ -32,6 +32,7 @@ class Connected(Report):
     """
 
     server: str
+    """Address of the server."""
     epoch: int
     outage: float = 0.0
 
@@ -54,7 +55,9 @@ class Disconnected(Report):
     """
 
     server: str
+    """Address of the server."""
     cause: str
+    """Why the connection ended, in words."""
     interrupted: bool = False
 
     log_area = "connection"
@@ -89,6 +92,7 @@ class LameDuck(Report):
     """Emitted when the server asks its clients to leave before it shuts down (lame duck mode)."""
 
     server: str
+    """Address of the server."""
 
     log_area = "connection"
     log_level = INFO
@@ -102,6 +106,7 @@ class ServersDiscovered(Report):
     """Emitted when the server announced further servers of its cluster."""
 
     servers: tuple[str, ...]
+    """Addresses of the new servers."""
 
     log_area = "connection"
     log_level = DEBUG
@@ -115,6 +120,7 @@ class ServerReported(Report):
     """Emitted when the server sent -ERR, for example because of a permission violation."""
 
     text: str
+    """What the server sent after `-ERR`."""
 
     log_area = "connection"
     log_level = WARNING
@@ -134,6 +140,7 @@ class MessagesDropped(Report):
     """
 
     subject: str
+    """Subject of the subscription."""
     dropped: int
 
     log_area = "connection"

@@ -46,16 +46,27 @@ class ConnectOptions(Settings):
     """
 
     servers: tuple[ServerAddress, ...] = field(converter=parse_servers)
+    """Addresses of the servers."""
     name: str | None = None
+    """Name of the connection in the server's lists."""
     credentials: Credentials | Callable[[], Credentials] = field(factory=Credentials, repr=False)
+    """Credentials, or a function that returns them at each connect attempt."""
     credentials_file: str | None = None
+    """File with a JWT and a seed, in the format of the tool `nsc`."""
     tls: TlsOptions | None = None
+    """TLS settings. If the server requires TLS, the client uses TLS even without them."""
     connect_timeout: float = field(default=5.0, converter=_connect_timeout)
+    """Seconds for one attempt to connect to one server."""
     request_timeout: float = field(default=5.0, converter=_request_timeout)
+    """Default timeout of requests in seconds."""
     ping_interval: float = field(default=30.0, converter=_ping_interval)
+    """Seconds between PINGs."""
     reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
+    """Reconnect policy. With None, the connection closes when it is lost."""
     shuffle: bool = True
+    """Whether the servers are tried in random order."""
     inbox_prefix: str = field(default=INBOX, converter=_inbox_prefix)
+    """Prefix of reply subjects."""
 
     def __attrs_post_init__(self) -> None:
         self._check_kinds()

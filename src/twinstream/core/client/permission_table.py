@@ -27,6 +27,10 @@ def operation(name: str, *arguments: str) -> Operation:
     """Return the operation with this name and these arguments.
 
     Raises `BadArgument` for an unknown name or invalid arguments.
+
+    Args:
+        name: Name of the operation, as in `twinstream permissions`.
+        arguments: Its arguments, such as the name of a stream.
     """
     pattern = OPERATIONS.get(name)
     if pattern is None:

@@ -58,6 +58,7 @@ class Event:
     """
 
     subject: str
+    """Subject on which the server published the event."""
     record: Model
     raw: bytes
     missed: int = 0

@@ -38,6 +38,9 @@ class Batch(Sequence[M], Generic[M]):
     """The messages of one fetch.
 
     `reason` is why the fetch ended. `detail` explains the reason in words, and may be empty.
+
+    Args:
+        messages: The messages, in the order of delivery.
     """
 
     __slots__ = ("_messages", "detail", "reason")

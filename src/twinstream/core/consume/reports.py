@@ -26,6 +26,7 @@ class PullWarning(Report):
     """
 
     text: str
+    """What happened, in words."""
     status: Status | None = None
     again: bool = False
 
@@ -44,7 +45,9 @@ class Pinned(Report):
     """Reported when this client became the pinned client of its priority group."""
 
     group: str
+    """Name of the priority group."""
     pin: str
+    """Id of the pin, which the server chose."""
 
     log_area = "consumer"
     log_level = INFO
@@ -58,6 +61,7 @@ class Unpinned(Report):
     """Reported when another client was pinned, so that this client is on standby."""
 
     group: str
+    """Name of the priority group."""
 
     log_area = "consumer"
     log_level = INFO
@@ -71,6 +75,7 @@ class ConsumerRecreated(Report):
     """Reported when the consumer no longer existed and was re-created."""
 
     name: str
+    """Name of the consumer."""
 
     log_area = "consumer"
     log_level = WARNING
@@ -89,6 +94,7 @@ class WorkEnded(Report):
 
     what: str
     error: BaseException
+    """The error that ended the work."""
 
     log_area = "worker"
     log_level = ERROR

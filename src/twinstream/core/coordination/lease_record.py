@@ -63,6 +63,7 @@ class SlotRecord:
     """The record of an acquired slot, as stored in the stream."""
 
     subject: str
+    """Subject of the slot in the stream."""
     seq: int
     """The stream sequence of the record. Each renewal stores a new record."""
     token: int
@@ -72,11 +73,17 @@ class SlotRecord:
     ttl: int | None
     """Seconds from `time` after which the server releases the slot; None means never."""
     owner: str
+    """Name of the owner, which the program or the client chose."""
     tenure: str
+    """Unique name of this acquisition."""
     attempt: int
+    """Number of this message of the tenure, counted from 1."""
     state: str
+    """Whether the slot is held or was released."""
     note: str
+    """Free text of the owner."""
     data: bytes
+    """The stored bytes of the record."""
 
 
 def read_slot(message: StreamMessage) -> SlotRecord:

@@ -33,12 +33,15 @@ class Counter:
     """The state of a counter, from one of its stored messages."""
 
     subject: str
+    """Subject of the counter."""
     value: int
+    """The total."""
     delta: int
     """The increment in this message, the last one of the counter."""
     sources: Mapping[str, Mapping[str, int]]
     """The last values of counters in source streams: by stream name, then by subject."""
     seq: int
+    """Sequence of the message with this total."""
     time: Timestamp
     """When the message was stored."""
 

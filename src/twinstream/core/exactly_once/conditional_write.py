@@ -34,7 +34,9 @@ class Stored:
     """
 
     stream_name: str
+    """Name of the stream."""
     seq: int
+    """Sequence of the message."""
     repeated: bool = False
 
 
@@ -47,6 +49,7 @@ class AlreadyThere:
     """
 
     stream_name: str
+    """Name of the stream."""
     seq: int
     message: StreamMessage | None
 

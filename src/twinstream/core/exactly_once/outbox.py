@@ -87,8 +87,11 @@ class OutboxEvent:
     number: int
     id: str
     subject: str
+    """Subject to which it is published."""
     data: bytes
+    """Payload of the message."""
     headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the message, as pairs."""
     key: str | None = None
     damage: str = ""
 
@@ -103,6 +106,7 @@ class OutboxReport(Report):
     """
 
     error: TwinstreamError
+    """What went wrong."""
     event: OutboxEvent | None = None
     refused: bool = False
     ended: bool = False

@@ -39,7 +39,10 @@ _POSITION: Final = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 class Reject(Exception):
-    """An exception with which a handler rejects a message. The message is not delivered again."""
+    """An exception with which a handler rejects a message. The message is not delivered again.
+
+    What to do: Look at the dead letter of the message, and correct its sender or the handler.
+    """
 
 
 @frozen(kw_only=True)
@@ -47,8 +50,11 @@ class ProcessReport(Report):
     """Reported when a message was not processed: it is retried, or permanently `rejected`."""
 
     subject: str
+    """Subject of the message."""
     seq: int
+    """Sequence of the message in its stream."""
     error: Exception
+    """What the handler or the write raised."""
     rejected: bool = False
     delay: float = 0.0
     """Seconds until the next attempt."""

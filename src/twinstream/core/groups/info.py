@@ -29,5 +29,9 @@ class GroupInfo(Generic[C]):
         return members_of(self.config)
 
     def partitions(self, member: str) -> tuple[int, ...]:
-        """Return the numbers of a member's partitions, an empty tuple if it has none."""
+        """Return the numbers of a member's partitions, an empty tuple if it has none.
+
+        Args:
+            member: Name of the member.
+        """
         return partitions_of(self.config, member)

@@ -18,9 +18,13 @@ class PartitionsAssigned(Report):
     """
 
     stream_name: str
+    """Name of the group's stream."""
     group: str
+    """Name of the group."""
     member: str
+    """Name of the member."""
     partitions: tuple[int, ...]
+    """Numbers of the partitions."""
 
     log_area = "groups"
     log_level = INFO
@@ -39,9 +43,13 @@ class PartitionsRevoked(Report):
     """
 
     stream_name: str
+    """Name of the group's stream."""
     group: str
+    """Name of the group."""
     member: str
+    """Name of the member."""
     partitions: tuple[int, ...]
+    """Numbers of the partitions."""
     reason: str
 
     log_area = "groups"
@@ -61,9 +69,13 @@ class JoinDelayed(Report):
     """
 
     stream_name: str
+    """Name of the group's stream."""
     group: str
+    """Name of the group."""
     member: str
+    """Name of the member."""
     error: Exception
+    """Why the consumer was not created."""
     retry_in: float
     is_usual: bool
 
@@ -87,8 +99,11 @@ class CopiesSkipped(Report):
     """
 
     stream_name: str
+    """Name of the group's stream."""
     group: str
+    """Name of the group."""
     member: str
+    """Name of the member."""
     count: int
 
     log_area = "groups"

@@ -85,11 +85,15 @@ class Finding:
     """A problem of a stream or consumer, or a sign of a future problem."""
 
     kind: FindingKind
+    """What was found; the guide on events lists the kinds."""
     severity: Severity
+    """How bad it is."""
     stream_name: str
+    """Name of the stream."""
     consumer_name: str = ""
     """The name of the consumer, empty if the finding is about the stream itself."""
     figures: Mapping[str, int | float | str] = field(factory=dict[str, "int | float | str"])
+    """The measured values, by name."""
     text: str
     """The problem, in one sentence."""
     advice: str
@@ -116,8 +120,11 @@ class Health:
     """The findings, the most severe first, and the numbers of checked streams and consumers."""
 
     findings: tuple[Finding, ...]
+    """The findings, the most severe first."""
     streams: int
+    """Number of checked streams."""
     consumers: int
+    """Number of checked consumers."""
 
     @property
     def is_well(self) -> bool:

@@ -27,6 +27,7 @@ class Report:
     log_area: ClassVar[str]
     """The logger is `twinstream.<log_area>`."""
     log_level: ClassVar[int]
+    """The level of the record, as a number of `logging`."""
     log_limit: ClassVar[Literal["none", "record", "traceback"]] = "none"
     """How repeats of a WARNING or ERROR are logged.
 

@@ -44,6 +44,7 @@ class ObjectProgress:
     """The progress of storing or reading an object, in bytes."""
 
     name: str
+    """Name of the object."""
     transferred: int
     """The bytes of content that the server has acknowledged, or that the caller has read."""
     size: int | None

@@ -96,11 +96,13 @@ class ObjectMeta:
     name: str = field(converter=check_object_name)
     """The name of the object, which must not be empty."""
     description: str | None = field(default=None, kw_only=True)
+    """Free text."""
     headers: dict[str, list[str]] | None = field(
         default=None, kw_only=True, converter=object_headers
     )
     """The headers of the object, with one or more values for each name."""
     metadata: dict[str, str] | None = field(default=None, kw_only=True, converter=_texts)
+    """Free keys and values."""
     chunk_size: int | None = field(default=None, kw_only=True, converter=_chunk_size)
     """Maximum size of a chunk in bytes. The default is 128 KiB."""
 

@@ -19,8 +19,11 @@ class Received(Report):
     """
 
     subject: str
+    """Subject of the message."""
     stream_name: str
+    """Name of the stream."""
     consumer_name: str
+    """Name of the consumer."""
     message: Any
 
     log_area = "consumer"
@@ -35,9 +38,13 @@ class Redelivered(Report):
     """A message was received that was delivered before. `attempt` is the number of deliveries."""
 
     subject: str
+    """Subject of the message."""
     stream_name: str
+    """Name of the stream."""
     consumer_name: str
+    """Name of the consumer."""
     seq: int
+    """Sequence of the message in its stream."""
     attempt: int
 
     log_area = "consumer"

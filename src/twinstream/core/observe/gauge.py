@@ -26,9 +26,13 @@ class Gauge:
     """
 
     name: GaugeName
+    """Name of the value, one of those above."""
     value: float
+    """The value."""
     stream_name: str | None = None
+    """Name of the stream, or None."""
     consumer_name: str | None = None
+    """Name of the consumer, or None."""
 
 
 class Measured(Protocol):

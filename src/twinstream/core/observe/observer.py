@@ -29,15 +29,27 @@ class Observer:
         """Get ready for a connection. `gauges` returns the current values of its gauges."""
 
     def begin(self, operation: Operation) -> object:
-        """See the beginning of an operation. The returned value is passed to `end`."""
+        """See the beginning of an operation. The returned value is passed to `end`.
+
+        Args:
+            operation: The operation.
+        """
         return None
 
     def end(self, operation: Operation, token: object) -> None:
-        """See the end of an operation. `token` is what `begin` returned."""
+        """See the end of an operation. `token` is what `begin` returned.
+
+        Args:
+            operation: The operation.
+            token: What `begin` returned.
+        """
 
     def note(self, event: Report) -> None:
         """See an event. Its class shows what happened, and `str(event)` describes it.
 
         The events are those of the connection (`Disconnected`, `LameDuck` and others), `Received`,
         `Redelivered`, `PullSent`, `DeadLettered` and `LeaseWasLost`.
+
+        Args:
+            event: What happened.
         """

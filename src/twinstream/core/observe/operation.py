@@ -47,12 +47,15 @@ class Operation:
     """
 
     kind: OperationKind
+    """What the client does."""
     name: str
     """The call, such as `publish`, `publish_many`, `api`, `fetch`, `worker` or `consume`."""
     subject: str = ""
     """The subject of the message or request."""
     stream_name: str | None = None
+    """Name of the stream, or None."""
     consumer_name: str | None = None
+    """Name of the consumer, or None."""
     size: int | None = None
     """Bytes of the message or request that is sent, including headers."""
     data_size: int | None = None
@@ -91,7 +94,11 @@ class Operation:
     """The function that informs the observers of the end."""
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the operation. Observers see the first end only."""
+        """End the operation. Observers see the first end only.
+
+        Args:
+            error: The error with which it ended, or None.
+        """
         if self.tokens is None:
             return
         self.error = self.error or error

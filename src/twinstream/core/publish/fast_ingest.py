@@ -71,7 +71,9 @@ class Ingested:
     """
 
     stream_name: str
+    """Name of the stream."""
     batch: str
+    """Id of the batch."""
     number: int
     """The number of the message in the batch, counted from 1."""
     is_certain: bool = True

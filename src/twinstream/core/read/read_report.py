@@ -33,6 +33,7 @@ class ReadReport:
     """The result of a read that has ended."""
 
     stream_name: str
+    """Name of the stream."""
     start: int
     """The first sequence of the range."""
     end: int
@@ -42,6 +43,7 @@ class ReadReport:
     position: int
     """The first sequence not covered by a page: `end`, unless the read was closed early."""
     reason: ReadEnd
+    """Why the read ended."""
     overtaken_at: int | None = None
     """The first sequence of the stream, if the read found it to be above `position`; else None.
 

@@ -13,10 +13,16 @@ __all__ = ["LastSeqs", "Latest", "Snapshot"]
 
 
 class Snapshot(Mapping[str, StreamMessage[P]], Generic[P]):
-    """The last message of each subject, ordered by sequence, as of the sequence `seq`."""
+    """The last message of each subject, ordered by sequence, as of the sequence `seq`.
+
+    Args:
+        stream: Name of the stream.
+        messages: The last messages by their subjects.
+    """
 
     def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage[P]]) -> None:
         self.stream_name: Final = stream
+        """Name of the stream."""
         self.seq: Final = seq
         """The sequence of the snapshot. It covers all messages up to this one, and none above."""
         self._messages: Final = messages

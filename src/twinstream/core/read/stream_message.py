@@ -22,11 +22,15 @@ class StreamMessage(Generic[P]):
     stream_name: str
     """The stream that returned the message: the requested one or, for a direct get, its mirror."""
     subject: str
+    """Subject of the message."""
     seq: int
+    """Sequence of the message in its stream."""
     time: Timestamp
     """When the message was stored, with nanosecond precision."""
     data: bytes
+    """Payload of the message."""
     headers: Headers
+    """Headers of the message."""
 
     @property
     def payload(self) -> P:

@@ -134,6 +134,10 @@ class Schedule(Settings):
         """Return the schedule with a pattern in the server's format.
 
         Raises `BadArgument` for an invalid pattern or time zone.
+
+        Args:
+            pattern: The text, as it is in the header `Nats-Schedule`.
+            time_zone: Name of the time zone of a cron schedule; empty means UTC.
         """
         return cls._checked(cls(pattern, time_zone))
 
@@ -233,6 +237,7 @@ class StoredSchedule:
     subject: str
     """The subject of the schedule itself. A subject has at most one schedule."""
     schedule: Schedule
+    """When it publishes."""
     target: str
     """The subject to which the server publishes."""
     source: str | None
@@ -242,14 +247,21 @@ class StoredSchedule:
     rollup: bool
     """Whether a published message replaces the earlier messages of its subject."""
     data: bytes
+    """Payload of the messages that it publishes."""
     headers: Headers
     """The headers of published messages, without the schedule's own headers."""
     seq: int
+    """Sequence of the schedule in its stream."""
     time: Timestamp
     """When the schedule was stored."""
 
     def next_times(self, after: datetime, count: int = 5) -> list[Timestamp]:
-        """Return the next times at which the server publishes; see `Schedule.next_times`."""
+        """Return the next times at which the server publishes; see `Schedule.next_times`.
+
+        Args:
+            after: The time after which the first one is.
+            count: Number of times.
+        """
         return self.schedule.next_times(after, count, started=self.time)
 
 

@@ -348,12 +348,18 @@ _PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TO
 
 @frozen(kw_only=True)
 class DeadLetter:
-    """A message that could not be processed, with the cause and time of its failure."""
+    """A message that could not be processed, with the cause and time of its failure.
+
+    Args:
+        place: Where the letter is stored.
+    """
 
     seq: int
     """The sequence of the letter in the stream of dead letters."""
     stream_name: str
+    """Name of the stream of the message."""
     consumer_name: str
+    """Name of the consumer that gave the message up."""
     stream_seq: int
     """The sequence of the message in its stream."""
     subject: str
@@ -364,6 +370,7 @@ class DeadLetter:
     stored_at: Timestamp | None
     """When the message was stored in its stream; None if the message no longer existed."""
     data: bytes
+    """Payload of the message."""
     headers: Headers
     """The original headers of the message."""
     cause: str
@@ -372,9 +379,11 @@ class DeadLetter:
     A worker also rejects a message after its last attempt, or if its payload does not fit.
     """
     reason: str
+    """Why it failed, in words; may be empty."""
     num_delivered: int
     """The number of deliveries when the message failed."""
     failed_at: Timestamp
+    """When it failed."""
     missing: str
     """The reason why the letter lacks the message or a part of it, empty if it is complete."""
     # The subject of the letter in the stream of dead letters.

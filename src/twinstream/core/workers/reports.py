@@ -20,9 +20,12 @@ class HandlerFailed(Report):
     """
 
     subject: str
+    """Subject of the message."""
     stream_seq: int
+    """Sequence of the message in its stream."""
     attempt: int
     error: Exception
+    """What the handler raised."""
     retry_in: float | None
 
     log_area = "worker"

@@ -20,11 +20,14 @@ class TryLater(TwinstreamError):
 
     The worker reports it as a `HandlerFailed`, which is logged with level INFO only. The delivery
     counts as an attempt, so the worker rejects the message after the last attempt.
+
+    What to do: Nothing: the message comes again after the delay.
     """
 
     def __init__(self, delay: Seconds, reason: str = "") -> None:
         self.delay = finite_seconds(delay, "delay")
         self.reason = reason
+        """Why, in words."""
         super().__init__(reason or f"try again in {self.delay:g} s")
 
 

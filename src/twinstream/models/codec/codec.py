@@ -56,6 +56,10 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
     """Return an API response as a record of `as_`, or as `ErrorResponse` if it has an error.
 
     Raises `DecodeError` if the response is not a valid record of that class.
+
+    Args:
+        data: The response as text or as its members.
+        as_: The class of the record.
     """
     members = load_object(data, as_.__name__)
     if members.get("error") is not None:

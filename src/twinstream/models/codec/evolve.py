@@ -16,6 +16,10 @@ def evolve(model: M, **changes: object) -> M:
 
     Members that this release does not know are kept. A field set to None becomes absent. Raises
     `TypeError` for a name that is not a field.
+
+    Args:
+        model: The record.
+        changes: New values of fields, by their names.
     """
     kept = {name: value for name, value in model.unknown.items() if name not in changes}
     return attrs.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))

@@ -84,9 +84,13 @@ class FileProblem:
     """A problem and its position in a file."""
 
     file: str
+    """Path of the file."""
     line: int
+    """Line of the problem, from 1."""
     column: int
+    """Column of the problem, from 1."""
     problem: Problem
+    """What is wrong."""
 
     def __str__(self) -> str:
         """Return `file:line:column: path: sentence (err_code) hint`."""
@@ -98,9 +102,13 @@ class FileConfig:
     """One config that was read from a file."""
 
     kind: Kind
+    """Whether it is a stream, a consumer or a bucket."""
     file: str
+    """Path of the file."""
     line: int
+    """Line of its beginning, from 1."""
     column: int
+    """Column of its beginning, from 1."""
     members: JsonObject = field(repr=False)
     """The config as written in the file; for the stream of a bucket, the config of that stream."""
 
@@ -149,7 +157,9 @@ class FileConfigs:
     """The configs in one or more files, their problems and their warnings."""
 
     configs: list[FileConfig]
+    """The configs, in the order of the files."""
     problems: list[FileProblem]
+    """What servers or the files' form refuse."""
     warnings: list[FileProblem] = Factory(list[FileProblem])
     """Warnings about rarely intended settings, ignored members and ambiguous numbers in YAML."""
 

@@ -27,6 +27,15 @@ class Duration(timedelta):
 
     The constructor accepts the arguments of `timedelta`, and `nanoseconds`. The fields of
     `timedelta` are rounded down to the microsecond; `ns` is exact.
+
+    Args:
+        days: Days.
+        seconds: Seconds.
+        microseconds: Microseconds.
+        milliseconds: Milliseconds.
+        minutes: Minutes.
+        hours: Hours.
+        weeks: Weeks.
     """
 
     __slots__ = ("_ns",)
@@ -61,6 +70,9 @@ class Duration(timedelta):
         """Return a `timedelta` as a `Duration`; a `Duration` is returned unchanged.
 
         Raises `TypeError` for other values.
+
+        Args:
+            value: Any `timedelta`.
         """
         if isinstance(value, cls):
             return value

@@ -32,6 +32,17 @@ class Timestamp(datetime):
 
     The fields of `datetime` are rounded down to the microsecond. `nanosecond` contains the
     remaining nanoseconds, 0 to 999.
+
+    Args:
+        year: The year.
+        month: The month, from 1.
+        day: The day of the month, from 1.
+        hour: The hour.
+        minute: The minute.
+        second: The second.
+        microsecond: The microsecond.
+        tzinfo: The zone, which is required.
+        fold: 1 for the second of two equal local times.
     """
 
     __slots__ = ("_nanosecond", "_text")
@@ -72,6 +83,9 @@ class Timestamp(datetime):
         """Return a `datetime` as a `Timestamp`; a `Timestamp` is returned unchanged.
 
         Raises `ValueError` for a time without a zone, and `TypeError` for other values.
+
+        Args:
+            value: A time with a zone.
         """
         if isinstance(value, cls):
             return value
@@ -171,6 +185,11 @@ class Timestamp(datetime):
         """Return a copy with other values in some fields, like `datetime.replace`.
 
         Without the argument `nanosecond`, the nanoseconds do not change.
+
+        Args:
+            fields: New values from the year on, as of `datetime.replace`.
+            nanosecond: The nanosecond of the second; None keeps it.
+            named: New values by the names of the fields.
         """
         # Use a plain datetime, because `datetime.replace` of a Timestamp would create a Timestamp
         # without its own fields.
@@ -182,7 +201,11 @@ class Timestamp(datetime):
         return changed
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
-        """Return the same time in another time zone."""
+        """Return the same time in another time zone.
+
+        Args:
+            tz: The zone; None means the local one.
+        """
         # Use a plain datetime, because some zones add a timedelta to the time. With a Timestamp,
         # `Timestamp.__add__` would call this method again.
         moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))

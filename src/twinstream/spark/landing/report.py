@@ -34,17 +34,23 @@ class LandReport:
     """
 
     stream: str
+    """Name of the stream."""
     path: str
+    """The folder of the tables."""
     batch_id: int
     start: int
     end: int
     messages: int
+    """Number of landed messages."""
     rows: int
+    """Number of them that are rows of tables."""
     dead_letters: int
+    """Number of them that are dead letters."""
     distinct_seqs: int
     first_seq: int
     last_seq: int
     tables: tuple[TableReport, ...] = ()
+    """What was written to each table."""
 
     @property
     def files(self) -> int:
@@ -57,9 +63,15 @@ class SubjectSummary:
     """The number of rows of one subject in a landed table, and the bounds of sequence and time."""
 
     subject: str
+    """The subject."""
     rows: int
+    """Number of its rows."""
     # With uint64=decimal, the table contains decimals.
     first_seq: int = field(converter=int)
+    """Its lowest sequence."""
     last_seq: int = field(converter=int)
+    """Its highest sequence."""
     first_time: str
+    """Its earliest time."""
     last_time: str
+    """Its latest time."""
