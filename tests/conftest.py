@@ -14,6 +14,7 @@ import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,8 +24,10 @@ from xdist.workermanage import WorkerController
 from tests.left_out import LONG, is_left_out
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
+from tests.s3_server import S3Server, client_environment
 from tests.sources import USERS
 from tests.tuned import Tuned, tuner
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
@@ -57,6 +60,7 @@ SLOW = (
     "tests/test_worker_signals.py",
     "tests/testing/",
 )
+_FOLDERS = count(1)
 # Their tests share nothing and mostly wait for timeouts, so each test is dealt by itself.
 SCRIPTED = re.compile(r"tests/_(a?)sync/\w+/test_fake_")
 # `make setup-fast` leaves PySpark out.
@@ -204,6 +208,20 @@ def cluster() -> Iterator[NatsCluster]:
     """
     with NatsCluster(version=VERSION) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One server that speaks S3, shared by all tests of a process. The environment has its keys."""
+    os.environ.update(client_environment())
+    with S3Server() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> ObjectFolder:
+    """A folder of the bucket for one test."""
+    return s3.folder(f"test{next(_FOLDERS)}")
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import twinstream.testing.server
+from tests.s3_server import S3Server
 from twinstream.testing import NatsCluster, NatsServer
 
 # What needs no server but takes seconds even on a quiet machine.
@@ -34,7 +35,7 @@ LONG = (
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None
 # What imports PySpark, in tests/.
 NEED_SPARK = ("spark", "test_errors_survive.py")
-STARTERS = (NatsServer, NatsCluster)
+STARTERS = (NatsServer, NatsCluster, S3Server)
 # They are in a program, too, that a test runs in a process of its own.
 WORDS = tuple(each.__name__ for each in STARTERS)
 

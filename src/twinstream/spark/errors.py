@@ -6,7 +6,7 @@ Each message names the object, the reason and a remedy.
 from __future__ import annotations
 
 from twinstream.errors import TwinstreamError
-from twinstream.lake.errors import JournalError
+from twinstream.lake.errors import JournalError, StorageError, StorageUnusable
 
 __all__ = [
     "CheckpointError",
@@ -20,6 +20,8 @@ __all__ = [
     "PipelineBusy",
     "SchemaError",
     "SparkSourceError",
+    "StorageError",
+    "StorageUnusable",
 ]
 
 

@@ -150,7 +150,6 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
         ("path = ", "orders.toml: is not TOML"),
         (SOURCE, "orders.toml: path: is required"),
         (HEAD, r"orders.toml: source: is required, at least once: write it as \[\[source\]\]"),
-        ('path = "s3://b/x"\n' + SOURCE, "path 's3://b/x': s3: is not supported, only folders"),
         ('path = "dbfs:/x"\n' + SOURCE, "dbfs: is not supported"),
         ("source = []\n" + HEAD, r"source: is required, at least once: write it as"),
         (

@@ -54,7 +54,7 @@ def replay(
         first, last = due[0], due[-1]
         what = f"{counted(len(due), 'batch')} of {chosen.name}"
         sure(f"Land {what}, sequences {first.start:,} to {last.end - 1:,}, again?", yes=yes)
-    refuse_busy(Folders(config.path).maintenance, config.path)  # before Spark starts
+    refuse_busy(Folders.of(config.path).maintenance, config.path)  # before Spark starts
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
         task = display.add_task("batches", total=len(due))
         done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))

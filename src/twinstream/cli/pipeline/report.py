@@ -34,7 +34,7 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     from twinstream.spark.pipeline.settings.folders import Folders
     from twinstream.spark.pipeline.state.source_state import journal_of
 
-    folders = Folders(config.path)
+    folders = Folders.of(config.path)
     logs = {
         source.name: [
             # A batch without sequences only records that the user accepted a stream or subjects.

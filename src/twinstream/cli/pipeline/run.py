@@ -68,7 +68,7 @@ def run(
     from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.settings.folders import Folders
 
-    refuse_busy(Folders(config.path).lock, config.path)  # before Spark starts
+    refuse_busy(Folders.of(config.path).lock, config.path)  # before Spark starts
     from twinstream.spark.pipeline.pipeline_events import Failed
     from twinstream.spark.pipeline.runner import run as run_pipeline
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.errors import PipelineBusy
 
 __all__ = ["locked", "refuse_busy"]
@@ -21,7 +22,7 @@ _PAUSE: Final = 0.02
 
 
 @contextmanager
-def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
+def locked(lock: Path, folder: Path | ObjectFolder, purpose: str) -> Generator[None]:
     """Hold the lock of a folder for the block.
 
     Raises `PipelineBusy` if another process has the lock; the error names that process and its
@@ -37,7 +38,7 @@ def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
         yield
 
 
-def refuse_busy(lock: Path, folder: Path) -> None:
+def refuse_busy(lock: Path, folder: Path | ObjectFolder) -> None:
     """Raise `PipelineBusy` if another process has the lock of a folder, as `locked` does.
 
     A command calls this before slow work, such as the start of Spark, and calls `locked` after it.
@@ -47,7 +48,7 @@ def refuse_busy(lock: Path, folder: Path) -> None:
             _acquire(file, fcntl.LOCK_SH, folder)
 
 
-def _acquire(file: IO[str], kind: int, folder: Path) -> None:
+def _acquire(file: IO[str], kind: int, folder: Path | ObjectFolder) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)

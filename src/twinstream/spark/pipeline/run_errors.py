@@ -21,6 +21,7 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.LedgerError,
     spark.OptionError,
     spark.SchemaError,
+    spark.StorageUnusable,
     core.AuthenticationFailed,
     core.BadArgument,
     core.JetStreamNotEnabled,

@@ -80,7 +80,7 @@ def run(
     asked = asked or _Never()
     events: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with (
-        locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"),
+        locked(Folders.of(config.path).lock, config.path, f"pipeline run of {config.name}"),
         engine_of(spark, config) as engine,
     ):
         options = RunOptions(

@@ -11,7 +11,7 @@ from attrs import frozen
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
@@ -51,7 +51,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders(config.path)
+    folders = Folders.of(folder_of_files(config, "compact"))
     with maintenance_lock(config, "compact"):
         for table in all_tables(config):
             if config.sink == "delta":
@@ -64,9 +64,10 @@ def all_tables(config: PipelineConfig) -> list[str]:
     """Return the names of all existing tables of a pipeline, including the dead letters."""
     found: list[str] = []
     for source in config.sources:
-        entries = journal_of(Folders(config.path), source).entries()
+        entries = journal_of(Folders.of(config.path), source).entries()
         found += tables_of(source, entries.values())
-    return [table for table in found if (config.path / table).is_dir()]
+    root = folder_of_files(config, "compact")
+    return [table for table in found if (root / table).is_dir()]
 
 
 def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
-from twinstream.spark.errors import CheckpointError
+from twinstream.spark.errors import CheckpointError, SparkSourceError
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.table_lock import TableLock
 
-__all__ = ["maintenance_lock"]
+__all__ = ["folder_of_files", "maintenance_lock"]
+
+
+def folder_of_files(config: PipelineConfig, purpose: str) -> Path:
+    """Return the folder with the tables. Raises `SparkSourceError` if it is on an object store."""
+    if isinstance(config.path, Path):
+        return config.path
+    raise SparkSourceError(
+        f"pipeline {purpose} is for lakes on a file system, and this one is {config.path}: maintain"
+        " its Delta tables with a program for Delta, such as deltalake"
+    )
 
 
 @contextmanager
@@ -23,7 +34,7 @@ def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
     Raises `PipelineBusy` while another command has the lock, and `CheckpointError` if a batch was
     interrupted.
     """
-    folders = Folders(config.path)
+    folders = Folders.of(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
         for source in config.sources:
             if journal_of(folders, source).unfinished() is not None:

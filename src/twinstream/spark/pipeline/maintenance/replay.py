@@ -21,7 +21,7 @@ from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
 from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
-from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import (
@@ -50,7 +50,7 @@ def batches_of(
     If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
     are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
-    entries = journal_of(Folders(config.path), source).entries()
+    entries = journal_of(Folders.of(config.path), source).entries()
     if not entries:
         raise SparkSourceError(f"nothing of source {source.name} is landed yet")
     newest = entries[max(entries)]
@@ -95,7 +95,7 @@ def replay(
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders(config.path)
+    folders = Folders.of(folder_of_files(config, "replay"))
     journal, sink = journal_of(folders, source), open_sink(config)
     with maintenance_lock(config, "replay"), engine_of(spark, config) as engine:
         due = batches_of(config, source, low, high)

@@ -17,7 +17,7 @@ from attrs import frozen
 from twinstream.disk.safe_files import remove_tree
 from twinstream.lake.local_store import LocalStore
 from twinstream.spark.pipeline.maintenance.compact import all_tables
-from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 
@@ -52,7 +52,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders(config.path)
+    folders = Folders.of(folder_of_files(config, "vacuum"))
     with maintenance_lock(config, "vacuum"):
         found = [_measured(path) for path in _unused(folders, time.time() - keep)]
         if config.sink == "delta":

@@ -74,7 +74,7 @@ def verify(
     """
     sink = open_sink(config)
     for source in config.sources:
-        entries = journal_of(Folders(config.path), source).entries()
+        entries = journal_of(Folders.of(config.path), source).entries()
         yield _verify(sink, source, entries, tell)
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
@@ -109,8 +110,8 @@ class PipelineConfig:
     """The configuration of a pipeline."""
 
     name: str
-    path: Path
-    """Absolute path of the folder with the tables."""
+    path: Path | ObjectFolder
+    """Absolute path of the folder with the tables, or a folder of an object store."""
     sources: tuple[SourceConfig, ...]
     sink: SinkKind = "parquet"
     engine: EngineKind = "spark"

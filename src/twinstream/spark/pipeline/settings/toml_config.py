@@ -11,6 +11,7 @@ from typing import Final, cast
 from twinstream.core.wire.subjects import check_name
 from twinstream.disk.local_path import local_path
 from twinstream.errors import BadArgument
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
@@ -25,7 +26,14 @@ from twinstream.spark.landing.split_tables import (
     OTHER_EVENTS,
     refuse_members,
 )
-from twinstream.spark.pipeline.settings.config import NAME, PipelineConfig, Restarts, SourceConfig
+from twinstream.spark.pipeline.settings.config import (
+    NAME,
+    PipelineConfig,
+    Restarts,
+    SinkKind,
+    SourceConfig,
+)
+from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
@@ -63,7 +71,9 @@ _RESERVED: Final[Mapping[str, str]] = {
     "maxmessagespertrigger": "max_messages",
     "maxoffsetspertrigger": "max_messages",
 }
-_KEYS: Final = ("name", "path", "sink", "engine", "every", "nats", "spark", "restart", "source")
+_KEYS: Final = (
+    *("name", "path", "sink", "engine", "every", "storage", "nats", "spark", "restart", "source"),
+)
 _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
     *("start", "commit", "bookmark", "max_messages", "options"),
@@ -74,6 +84,7 @@ _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credential
 # frequent, because all lines after `[nats]` or `[[source]]` belong to that table.
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "engine", "every"), "above the first table"),
+    **dict.fromkeys(STORAGE_KEYS, "into the table [storage]"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
     **dict.fromkeys(("master", "settings"), "into the table [spark]"),
     **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
@@ -115,7 +126,7 @@ def read_config(
     config = PipelineConfig(
         name=name,
         path=folder,
-        sink=top.word("sink", ("parquet", "delta")),
+        sink=_sink(top, folder),
         engine=top.word("engine", ("spark", "local")),
         every=top.seconds("every", 10.0),
         master=spark.text("master", LOCAL_MASTER),
@@ -141,11 +152,23 @@ def _load(file: Path) -> dict[str, object]:
         raise ConfigError(file.name, "is nested too deeply") from None
 
 
-def _path(table: TomlTable, folder: Path) -> Path:
+def _path(table: TomlTable, folder: Path) -> Path | ObjectFolder:
     text = table.text("path")
     if not text:
         raise table.fail("path", 'is required: the folder of the tables, for example path = "lake"')
-    return _within(folder, table, "path", text)
+    return object_folder(table, text) or _within(folder, table, "path", text)
+
+
+def _sink(table: TomlTable, path: Path | ObjectFolder) -> SinkKind:
+    kinds: tuple[SinkKind, ...] = ("parquet", "delta")
+    sink: SinkKind = table.word("sink", kinds)
+    if sink == "parquet" and isinstance(path, ObjectFolder):
+        raise table.fail(
+            "sink",
+            "parquet tables cannot be on S3, where several files do not appear at once; set"
+            ' sink = "delta", whose log names the files of a batch',
+        )
+    return sink
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:

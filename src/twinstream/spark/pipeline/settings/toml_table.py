@@ -59,6 +59,11 @@ class TomlTable:
             if hint := near(each, (key,)):
                 raise self.fail(each, f"is not known{hint}")
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the table."""
+        return tuple(self._values)
+
     def has(self, key: str) -> bool:
         """Return whether the table has the key."""
         return key in self._values

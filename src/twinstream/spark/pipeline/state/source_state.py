@@ -5,7 +5,6 @@ from __future__ import annotations
 from attrs import frozen
 
 from twinstream.lake.journal import Journal
-from twinstream.lake.local_store import LocalStore
 from twinstream.spark.errors import JournalError
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -31,7 +30,7 @@ class SourceState:
     @classmethod
     def of(cls, config: PipelineConfig, source: SourceConfig) -> SourceState:
         """Return the stored state of a source of a pipeline. Raises as `journal_of` does."""
-        folders = Folders(config.path)
+        folders = Folders.of(config.path)
         return cls(folders, journal_of(folders, source), open_sink(config), TableLock(folders))
 
 
@@ -47,4 +46,4 @@ def journal_of(folders: Folders, source: SourceConfig) -> Journal:
                 f"{file} is of a layout with a checkpoint of Spark, from which this release cannot"
                 " continue: land into a new folder"
             )
-    return Journal(LocalStore(folders.state), source.name)
+    return Journal(folders.store, source.name)

@@ -15,7 +15,7 @@ def open_sink(config: PipelineConfig) -> Sink:
 
     Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
     """
-    folders = Folders(config.path)
+    folders = Folders.of(config.path)
     if config.sink == "parquet":
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 

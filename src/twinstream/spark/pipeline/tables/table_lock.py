@@ -29,7 +29,7 @@ class TableLock:
     """The lock of one pipeline's tables."""
 
     def __init__(self, folders: Folders) -> None:
-        self._root: Final = folders.root
+        self._root: Final = folders.lake
         self._maintenance: Final = folders.maintenance
         self._gate: Final = folders.gate
         self._tables: Final = folders.tables

@@ -1,0 +1,63 @@
+"""Explain the errors of clients of an object store. Their own texts have many lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from twinstream.lake.errors import StorageError
+from twinstream.lake.object_folder import ObjectFolder
+
+__all__ = ["is_no_bucket", "is_unsupported", "storage_error"]
+
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_UNSUPPORTED: Final = "NotImplemented"
+_NO_BUCKET: Final = "NoSuchBucket"
+
+# The maximum number of characters of an unknown error that are shown.
+_SHOWN: Final = 200
+
+
+def storage_error(folder: ObjectFolder, what: str, error: Exception) -> StorageError:
+    """Return an error that says what failed, why, and what to do; the caller raises it.
+
+    `error` is from obstore or deltalake. Its own text is not shown, because it may have the
+    signature of the request.
+    """
+    reason, remedy = _explained(folder, str(error))
+    return StorageError(f"{what}: {reason}; {remedy}")
+
+
+def is_no_bucket(error: Exception) -> bool:
+    """Return whether an error of obstore means that the bucket does not exist."""
+    return _NO_BUCKET in str(error)
+
+
+def is_unsupported(error: StorageError) -> bool:
+    """Return whether an error of `storage_error` means that the server lacks a feature."""
+    return _UNSUPPORTED in str(error)
+
+
+def _explained(folder: ObjectFolder, text: str) -> tuple[str, str]:
+    status, code = _STATUS.search(text), _CODE.search(text)
+    name = code[1] if code else ""
+    if name == _NO_BUCKET:
+        return f"there is no bucket {folder.bucket}", "create it, or correct path"
+    if status and status[1] in ("401", "403"):
+        return (
+            f"the server refuses access ({name or status[1]})",
+            "check the credentials and the region of [storage], and what they may do in the bucket",
+        )
+    if status:
+        return f"the server answered {status[1]} {name}".rstrip(), "check the server"
+    server = folder.storage.endpoint or "the server"
+    if "kind: Timeout" in text:
+        return (
+            f"no answer from {server} within {folder.storage.timeout:g} s",
+            "check the server, or set a longer timeout in [storage]",
+        )
+    if "HTTP error" in text or "Connect" in text:
+        return f"no answer from {server}", "check the endpoint of [storage], and the network"
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason")
+    return first[:_SHOWN], "check the settings of [storage]"

@@ -1,0 +1,158 @@
+"""The store in a folder of an S3 bucket, by the package obstore.
+
+An object is created by a PUT with `If-None-Match: *`, which the server refuses if the key exists.
+The answer to such a PUT may be lost after the object was stored, and a repeated PUT is then refused
+because of the first one. So each call writes a mark of its own into the metadata of the object, and
+the mark of the stored object decides whose it is.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from twinstream.core.deadline import Backoff
+from twinstream.lake.errors import JournalError, StorageError, StorageUnusable
+from twinstream.lake.object_client import bucket_of
+from twinstream.lake.object_errors import is_no_bucket, is_unsupported, storage_error
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.store import KeyTaken
+from twinstream.models.files.bounded_read import LARGEST
+
+if TYPE_CHECKING:
+    from obstore import GetResult
+    from obstore.store import S3Store
+
+__all__ = ["ObjectStore"]
+
+# The metadata of an object with the mark of the call that created it.
+_MARK: Final = "twinstream-write"
+
+# Attempts to create an object whose answers were lost, and the pauses between them in seconds.
+# Each has the retries of the client.
+_ATTEMPTS: Final = 4
+_PAUSES: Final = Backoff(0.2, 5.0)
+
+# The object with which the conditions of the server are tested.
+_PROBE: Final = "conditional.json"
+
+
+class ObjectStore:
+    """A store of the objects in `folder`."""
+
+    def __init__(self, folder: ObjectFolder) -> None:
+        self._folder: Final = folder
+
+    def check(self) -> None:
+        """Raise `StorageUnusable` if the server stores an object over one that exists.
+
+        The first call creates an object for this test, which later calls need.
+        """
+        for _ in range(2):
+            try:
+                self._put(_PROBE, b"{}\n", "probe")
+            except StorageError as error:
+                if not is_unsupported(error):
+                    raise
+            except KeyTaken:
+                return
+        raise StorageUnusable(
+            f"the server of {self._folder} does not support PUT with If-None-Match, without which"
+            " two processes could land a batch twice; use a server that does, such as Amazon S3"
+        )
+
+    def create(self, key: str, data: bytes) -> None:
+        """Store an object, or raise `KeyTaken` if there is one with the key.
+
+        Raises `StorageError` if the server refuses the request, or does not answer several times.
+        The object may be stored in the second case.
+        """
+        mark = uuid.uuid4().hex
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._put(key, data, mark)
+            except (StorageError, KeyTaken):
+                found = self._found(key)
+                if found is not None:
+                    if found.attributes.get(_MARK) == mark:
+                        return None
+                    raise KeyTaken(key) from None
+                if attempt == _ATTEMPTS:
+                    raise
+            time.sleep(_PAUSES.pause(attempt))
+        return None
+
+    def _put(self, key: str, data: bytes, mark: str) -> None:
+        """Store an object once. Raises `KeyTaken` if the server refuses it because of the key."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._request("write", key) as client:
+            try:
+                attributes = {_MARK: mark}
+                obstore.put(
+                    client, key, data, mode="create", attributes=attributes, use_multipart=False
+                )
+            except (AlreadyExistsError, PreconditionError):
+                raise KeyTaken(key) from None
+
+    def get(self, key: str) -> bytes | None:
+        """Return the object with a key, or `None` if there is none.
+
+        Raises `JournalError` for an object of more than 64 MiB, and `StorageError` if the server
+        refuses the request or does not answer.
+        """
+        found = self._found(key)
+        if found is None:
+            return None
+        if found.meta["size"] > LARGEST:
+            raise JournalError(
+                f"the object {self._folder / key} has more than {LARGEST >> 20} MiB: another"
+                " program put it there; move it away"
+            )
+        with self._request("read", key):
+            return bytes(found.bytes())
+
+    def _found(self, key: str) -> GetResult | None:
+        import obstore
+
+        with self._request("read", key) as client:
+            try:
+                return obstore.get(client, key)
+            except FileNotFoundError as error:
+                if is_no_bucket(error):
+                    raise
+                return None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the last parts of the keys directly below a folder, in their order."""
+        import obstore
+
+        with self._request("list", folder) as client:
+            found = obstore.list_with_delimiter(client, prefix=f"{folder}/")
+        # Some servers list the folder itself as an object.
+        keys = [each["path"] for each in found["objects"]]
+        return sorted(key.rpartition("/")[2] for key in keys if key.startswith(f"{folder}/"))
+
+    def delete(self, key: str) -> None:
+        """Remove the object with a key, if there is one."""
+        import obstore
+
+        with self._request("remove", key) as client:
+            obstore.delete(client, key)
+
+    @contextmanager
+    def _request(self, verb: str, key: str) -> Generator[S3Store]:
+        """Yield the client for a request, whose errors get the names of the bucket and the key."""
+        from obstore.exceptions import BaseError
+
+        client = bucket_of(self._folder)
+        try:
+            yield client
+        except (BaseError, OSError) as error:
+            raise storage_error(
+                self._folder, f"cannot {verb} {self._folder / key}", error
+            ) from error

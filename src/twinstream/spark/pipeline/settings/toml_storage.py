@@ -1,0 +1,120 @@
+"""Parse the table `[storage]` of a pipeline's file, and a `path` on an object store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from twinstream.lake.object_folder import Encryption, ObjectFolder, StorageSettings
+from twinstream.spark.pipeline.settings.toml_table import TomlTable
+
+__all__ = ["STORAGE_KEYS", "object_folder"]
+
+STORAGE_KEYS: Final = (
+    *("endpoint", "region", "access_key_env", "secret_key_env", "session_token_env", "profile"),
+    *("encryption", "kms_key", "timeout"),
+)
+"""The keys of `[storage]`."""
+
+# Keys that people try for secrets, without underscores and in lower case, and the key to use
+# instead.
+_SECRETS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("accesskey", "accesskeyid", "awsaccesskeyid", "keyid"), "access_key_env"),
+    **dict.fromkeys(
+        ("secretkey", "secretaccesskey", "awssecretaccesskey", "secret", "password"),
+        "secret_key_env",
+    ),
+    **dict.fromkeys(
+        ("sessiontoken", "awssessiontoken", "token", "securitytoken"), "session_token_env"
+    ),
+}
+_ENCRYPTIONS: Final[tuple[Encryption, ...]] = ("AES256", "aws:kms")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/", re.ASCII)
+
+
+def object_folder(top: TomlTable, path: str) -> ObjectFolder | None:
+    """Return the folder of an object store that `path` names, or `None` for any other path.
+
+    Raises `ConfigError` for other schemes than `s3:` and `file:`, for a wrong key of `[storage]`,
+    and for `[storage]` with a path on a file system.
+    """
+    scheme = _URL.match(path)
+    if scheme is not None and scheme[1].lower() not in ("s3", "file"):
+        raise top.fail(
+            "path",
+            f"{path!r}: {scheme[1]}: is not supported; give a folder of a file system, or"
+            " s3://bucket/folder on a server that speaks S3",
+        )
+    if not path.lower().startswith("s3:"):
+        if top.has("storage"):
+            raise top.fail("storage", 'is for a path such as "s3://bucket/lake"; remove the table')
+        return None
+    try:
+        return ObjectFolder.parse(path, _storage(top.table("storage")))
+    except ValueError as error:
+        raise top.fail("path", str(error)) from error
+
+
+def _storage(table: TomlTable) -> StorageSettings:
+    for key in table.keys:
+        instead = _SECRETS.get(key.replace("_", "").replace("-", "").lower())
+        if instead is not None:
+            # The error does not show the value, because the error may be logged.
+            raise table.fail(
+                key,
+                "a key of the store must not be in this file; name the environment variable that"
+                f' has it: {instead} = "…", or a profile',
+            )
+    table.only({}, *STORAGE_KEYS)
+    found = StorageSettings(
+        endpoint=_endpoint(table),
+        region=table.text("region"),
+        access_key_env=_variable(table, "access_key_env"),
+        secret_key_env=_variable(table, "secret_key_env"),
+        session_token_env=_variable(table, "session_token_env"),
+        profile=table.text("profile"),
+        encryption=table.word("encryption", _ENCRYPTIONS) if table.has("encryption") else "",
+        kms_key=table.text("kms_key"),
+        timeout=table.seconds("timeout", 30.0),
+    )
+    _check_pairs(table, found)
+    return found
+
+
+def _check_pairs(table: TomlTable, found: StorageSettings) -> None:
+    if bool(found.access_key_env) != bool(found.secret_key_env):
+        missing = "secret_key_env" if found.access_key_env else "access_key_env"
+        raise table.fail(missing, "is required with the other one of the two")
+    if found.session_token_env and not found.access_key_env:
+        raise table.fail("session_token_env", "needs access_key_env and secret_key_env")
+    if found.profile and found.access_key_env:
+        raise table.fail("profile", "cannot be combined with access_key_env; give one of them")
+    if found.kms_key and found.encryption != "aws:kms":
+        raise table.fail("kms_key", 'needs encryption = "aws:kms"')
+
+
+def _endpoint(table: TomlTable) -> str:
+    text = table.text("endpoint").rstrip("/")
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise table.fail("endpoint", "is not the URL of a server") from None
+    if parts.username or parts.password:
+        raise table.fail("endpoint", "must have no user and no password; name a profile")
+    if not is_address or parts.path or parts.query or parts.fragment:
+        raise table.fail("endpoint", 'must be the URL of a server such as "https://s3.example.org"')
+    return text
+
+
+def _variable(table: TomlTable, key: str) -> str:
+    text = table.text(key)
+    if text and not _VARIABLE.fullmatch(text):
+        # The error does not show the value, which may be a key.
+        raise table.fail(key, "must be the name of an environment variable")
+    return text
