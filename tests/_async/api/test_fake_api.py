@@ -13,6 +13,7 @@ from js_async.api import api
 from js_async.backup import backup_stream
 from js_async.jetstream import range_reader
 from tests._async.flow import pause, together
+from tests._async.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
@@ -39,12 +40,11 @@ async def test_a_creation_that_is_forgotten_is_sent_again():
         peer.answer(lost, NO_LEADER)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
-            assert stream.name == "S"
-            await connection.flush()
-            assert session_of(connection).replies.open_requests == 0
+    async with scripted(script) as connection:
+        stream = await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+        assert stream.name == "S"
+        await connection.flush()
+        assert session_of(connection).replies.open_requests == 0
 
 
 async def test_a_reset_that_no_server_passes_on_is_sent_again():
@@ -58,10 +58,9 @@ async def test_a_reset_that_no_server_passes_on_is_sent_again():
         peer.answer(again, {**CONSUMER, "reset_seq": 4})
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
-            assert (await consumer.reset(4)).name == "c"
+    async with scripted(script) as connection:
+        consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
+        assert (await consumer.reset(4)).name == "c"
 
 
 CALLS = [
@@ -90,9 +89,8 @@ async def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
         peer.answer(peer.expect(subject), response)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            await call(connection.jetstream(timeout=30))
+    async with scripted(script) as connection:
+        await call(connection.jetstream(timeout=30))
 
 
 TYPE = "io.nats.jetstream.api.v1.response"
@@ -109,10 +107,9 @@ async def test_an_empty_response_is_no_success(subject, call, response, body):
         peer.answer(peer.expect(subject), body)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match=subject):
-                await call(connection.jetstream(timeout=30))
+    async with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match=subject):
+            await call(connection.jetstream(timeout=30))
 
 
 @EMPTY
@@ -122,10 +119,9 @@ async def test_an_empty_response_begins_no_backup(tmp_path, body):
         peer.answer(peer.expect(r"STREAM\.SNAPSHOT\.S"), body)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match=r"SNAPSHOT\.S"):
-                await backup_stream(connection.jetstream(), "S", tmp_path / "copy")
+    async with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match=r"SNAPSHOT\.S"):
+            await backup_stream(connection.jetstream(), "S", tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,9 +150,8 @@ async def test_a_creation_waits_for_a_leader():
         peer.answer(peer.expect(r"STREAM\.CREATE\.S"), CREATED)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+    async with scripted(script) as connection:
+        await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
 
 
 async def test_missing_leader_is_reported_at_the_deadline():
@@ -180,12 +175,11 @@ async def test_a_missing_leader_is_the_cause_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            with pytest.raises(js.RequestTimeout) as caught:
-                await stream.info(timeout=0.5)
-            assert "no leader" in str(caught.value.__cause__)
+    async with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        with pytest.raises(js.RequestTimeout) as caught:
+            await stream.info(timeout=0.5)
+        assert "no leader" in str(caught.value.__cause__)
 
 
 async def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
@@ -198,11 +192,10 @@ async def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
-                await stream.info(confirmed=True, timeout=0.5)
+    async with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
+            await stream.info(confirmed=True, timeout=0.5)
 
 
 async def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkeypatch):
@@ -233,12 +226,11 @@ async def test_stream_that_the_cluster_does_not_know_yet_is_found():
             peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": streams, "total": 0})
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            assert await jet.stream_name_by_subject("s") == "S"
-            with pytest.raises(js.StreamNotFound):
-                await jet.stream_name_by_subject("s")
+    async with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        assert await jet.stream_name_by_subject("s") == "S"
+        with pytest.raises(js.StreamNotFound):
+            await jet.stream_name_by_subject("s")
 
 
 async def test_requests_lost_with_a_connection_are_repeated():
@@ -310,13 +302,12 @@ async def test_a_read_is_complete_though_its_consumer_is_not_deleted():
         assert not peer.expect(r"CONSUMER\.DELETE").reply
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
-            page = await reader.next_page()
-            assert page.payloads == [b"fine"]
-            assert await reader.next_page() is None
-            await reader.close()
+    async with scripted(script) as connection:
+        reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
+        page = await reader.next_page()
+        assert page.payloads == [b"fine"]
+        assert await reader.next_page() is None
+        await reader.close()
 
 
 async def test_an_object_store_that_others_create_and_delete_is_made_in_the_end():
@@ -331,11 +322,10 @@ async def test_an_object_store_that_others_create_and_delete_is_made_in_the_end(
             elif "STREAM.INFO" in request.line:
                 peer.answer(request, GONE)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            store = await jet.create_or_update_object_store(ObjectStoreConfig(bucket="b"))
-            assert store.bucket == "b"
+    async with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        store = await jet.create_or_update_object_store(ObjectStoreConfig(bucket="b"))
+        assert store.bucket == "b"
     assert not refusals
 
 
@@ -350,20 +340,18 @@ def created_and_deleted(peer: FakePeer) -> None:
 
 
 async def test_an_object_store_that_is_never_made_ends_at_the_deadline():
-    with FakeServer(created_and_deleted) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises((js.StreamExists, js.RequestTimeout)):
-                await connection.jetstream().create_or_update_object_store(
-                    ObjectStoreConfig(bucket="b"), timeout=0.3
-                )
+    async with scripted(created_and_deleted) as connection:
+        with pytest.raises((js.StreamExists, js.RequestTimeout)):
+            await connection.jetstream().create_or_update_object_store(
+                ObjectStoreConfig(bucket="b"), timeout=0.3
+            )
 
 
 async def test_a_bucket_that_another_client_deletes_during_its_creation_exists():
-    with FakeServer(created_and_deleted) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            config = KeyValueConfig(bucket="b")
-            with pytest.raises(js.BucketExists, match="b exists, and another client deletes it"):
-                await jet.create_key_value(config, timeout=20)
-            with pytest.raises((js.BucketExists, js.RequestTimeout)):
-                await jet.create_or_update_key_value(config, timeout=0.3)
+    async with scripted(created_and_deleted) as connection:
+        jet = connection.jetstream()
+        config = KeyValueConfig(bucket="b")
+        with pytest.raises(js.BucketExists, match="b exists, and another client deletes it"):
+            await jet.create_key_value(config, timeout=20)
+        with pytest.raises((js.BucketExists, js.RequestTimeout)):
+            await jet.create_or_update_key_value(config, timeout=0.3)

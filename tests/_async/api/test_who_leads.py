@@ -6,10 +6,11 @@ import pytest
 
 import js_async as js
 from tests._async.flow import pause
+from tests._async.scripted import scripted
 from tests.conftest import VERSION
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
-from twinstream.testing import FakePeer, FakeServer, NatsCluster
+from twinstream.testing import FakePeer, NatsCluster
 
 CONFIG = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "allow_direct": True}
 SECOND = 1_000_000_000
@@ -46,12 +47,11 @@ async def test_response_of_a_replica_is_requested_again_from_the_leader(first):
             peer.answer(peer.expect(r"STREAM\.INFO\.S"), answer)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=30).bind_stream("S")
-            assert (await stream.info()).state.last_seq == 5
-            assert (await stream.info(confirmed=True)).state.last_seq == 9
-            assert stream.cached_info.state.last_seq == 9
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=30).bind_stream("S")
+        assert (await stream.info()).state.last_seq == 5
+        assert (await stream.info(confirmed=True)).state.last_seq == 9
+        assert stream.cached_info.state.last_seq == 9
 
 
 async def test_missing_leader_is_reported_in_time():
@@ -61,11 +61,10 @@ async def test_missing_leader_is_reported_in_time():
             if "STREAM.INFO" in request.line:
                 peer.answer(request, DOUBTFUL["held up"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=0.5).bind_stream("S")
-            with pytest.raises(js.RequestTimeout, match=r"stream S: .* heard from 0 of the 2"):
-                await stream.info(confirmed=True)
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=0.5).bind_stream("S")
+        with pytest.raises(js.RequestTimeout, match=r"stream S: .* heard from 0 of the 2"):
+            await stream.info(confirmed=True)
 
 
 async def test_end_of_data_counts_only_from_a_proven_leader():
@@ -86,11 +85,10 @@ async def test_end_of_data_counts_only_from_a_proven_leader():
                 has = 5 if asked.count("INFO") == 3 else 2
                 peer.answer(request, stored(seq) if seq <= has else NO_MESSAGE)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            read = connection.jetstream().bind_stream("S").read(via="leader")
-            assert [message.seq async for message in read] == [1, 2, 3, 4, 5]
-            assert read.report.is_complete
+    async with scripted(script) as connection:
+        read = connection.jetstream().bind_stream("S").read(via="leader")
+        assert [message.seq async for message in read] == [1, 2, 3, 4, 5]
+        assert read.report.is_complete
     # At the end whether it is the same stream still.
     assert asked == ["INFO", 1, 2, 3, 3, "INFO", "INFO", 3, 3, 4, 5, "INFO"]
 

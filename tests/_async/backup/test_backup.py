@@ -14,6 +14,7 @@ from js_async.backup import backup_stream, read_backup, restore_stream
 from js_async.backup.files import BackupWriter
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
+from tests._async.scripted import scripted
 from tests.hooked import hooked
 from tests.huge import huge
 from tests.inside import api_of
@@ -509,16 +510,15 @@ async def test_holes_and_bad_ends_of_a_snapshot(replies, end, error, said, tmp_p
         if end is not None:
             peer.message(inbox, b"", status=end)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            if error is None:
-                backup = await backup_stream(jet, "S", tmp_path / "copy")
-                assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
-            else:
-                with pytest.raises(error, match=said):
-                    await backup_stream(jet, "S", tmp_path / "copy")
-                assert list(tmp_path.iterdir()) == []
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        if error is None:
+            backup = await backup_stream(jet, "S", tmp_path / "copy")
+            assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
+        else:
+            with pytest.raises(error, match=said):
+                await backup_stream(jet, "S", tmp_path / "copy")
+            assert list(tmp_path.iterdir()) == []
 
 
 async def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
@@ -527,12 +527,11 @@ async def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
         peer.message(inbox, ARCHIVE[:-1])
         peer.message(inbox, b"", status="204")
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(InvalidResponse, match="incomplete"):
-                await backup_stream(jet, "S", tmp_path / "copy")
-            assert list(tmp_path.iterdir()) == []
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(InvalidResponse, match="incomplete"):
+            await backup_stream(jet, "S", tmp_path / "copy")
+        assert list(tmp_path.iterdir()) == []
 
 
 async def test_silence_during_a_backup_is_reported(tmp_path):
@@ -572,12 +571,11 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S")
         peer.answer(asked, {"error": busy} if busy else {"success": True})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.JetStreamError, match="no space left") as caught:
-                await restore_stream(connection.jetstream(), tmp_path)
-            notes = getattr(caught.value, "__notes__", [])
-            assert ["delete it" in note for note in notes] == ([True] if busy else [])
+    async with scripted(script) as connection:
+        with pytest.raises(js.JetStreamError, match="no space left") as caught:
+            await restore_stream(connection.jetstream(), tmp_path)
+        notes = getattr(caught.value, "__notes__", [])
+        assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
 def saved(folder, last_ts=None):
@@ -625,11 +623,10 @@ async def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error
         peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
         peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(error, match=said) as caught:
-                await restore_stream(connection.jetstream(), tmp_path)
-            assert getattr(caught.value, "__notes__", []) == []
+    async with scripted(script) as connection:
+        with pytest.raises(error, match=said) as caught:
+            await restore_stream(connection.jetstream(), tmp_path)
+        assert getattr(caught.value, "__notes__", []) == []
 
 
 async def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
@@ -644,13 +641,12 @@ async def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
             peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), refusal(10008, "unavailable")
         )
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.NoResponders) as caught:
-                await restore_stream(connection.jetstream(), tmp_path)
-            assert "removed" not in str(caught.value)
-            [note] = caught.value.__notes__
-            assert note.startswith("a part of S may be left on the server, delete it")
+    async with scripted(script) as connection:
+        with pytest.raises(js.NoResponders) as caught:
+            await restore_stream(connection.jetstream(), tmp_path)
+        assert "removed" not in str(caught.value)
+        [note] = caught.value.__notes__
+        assert note.startswith("a part of S may be left on the server, delete it")
 
 
 LATER = {"messages": 2, "last_seq": 2, "last_ts": "2026-01-01T00:00:01Z"}
@@ -687,12 +683,11 @@ async def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, vers
         peer.until_left()
         assert peer.count(r"^PUB .*DELETE") == 0
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.TwinstreamError) as caught:
-                await restore_stream(connection.jetstream(), tmp_path)
-            notes = getattr(caught.value, "__notes__", [])
-            assert sum("is not deleted" in note for note in notes) == (found is not None)
+    async with scripted(script) as connection:
+        with pytest.raises(js.TwinstreamError) as caught:
+            await restore_stream(connection.jetstream(), tmp_path)
+        notes = getattr(caught.value, "__notes__", [])
+        assert sum("is not deleted" in note for note in notes) == (found is not None)
 
 
 async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
@@ -726,12 +721,11 @@ async def test_restore_without_response_explains_what_may_exist(tmp_path):
         peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout) as caught:
-                await restore_stream(connection.jetstream(timeout=0.1), tmp_path)
-            [note] = caught.value.__notes__
-            assert note.startswith("the server may have begun: if S did not exist before, delete")
+    async with scripted(script) as connection:
+        with pytest.raises(js.RequestTimeout) as caught:
+            await restore_stream(connection.jetstream(timeout=0.1), tmp_path)
+        [note] = caught.value.__notes__
+        assert note.startswith("the server may have begun: if S did not exist before, delete")
 
 
 async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):
@@ -751,10 +745,9 @@ async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp
         made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
         peer.answer(end, made)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            restored = await restore_stream(connection.jetstream(), tmp_path)
-            assert restored.cached_info.state.last_seq == 1
+    async with scripted(script) as connection:
+        restored = await restore_stream(connection.jetstream(), tmp_path)
+        assert restored.cached_info.state.last_seq == 1
 
 
 EARLIER_ENDED = refusal(10048, "EOF")
@@ -776,10 +769,9 @@ async def test_failure_of_an_earlier_restore_is_not_that_of_the_next(tmp_path):
         made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
         peer.answer(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x"), made)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            restored = await restore_stream(connection.jetstream(), tmp_path)
-            assert restored.cached_info.state.last_seq == 1
+    async with scripted(script) as connection:
+        restored = await restore_stream(connection.jetstream(), tmp_path)
+        assert restored.cached_info.state.last_seq == 1
 
 
 async def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
@@ -792,10 +784,9 @@ async def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
         peer.until_left()
         assert peer.count(r"^PUB .*RESTORE") == 1
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.StreamExists):
-                await restore_stream(connection.jetstream(), tmp_path)
+    async with scripted(script) as connection:
+        with pytest.raises(js.StreamExists):
+            await restore_stream(connection.jetstream(), tmp_path)
 
 
 async def test_soak_many_messages_come_back_equal(opened, name, tmp_path):

@@ -9,11 +9,12 @@ import pytest
 import js_async as js
 from js_async.counters import Counters
 from js_async.exactly_once import SubjectWriter
+from tests._async.scripted import scripted
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
@@ -159,12 +160,11 @@ async def test_repeats_of_a_request_count_as_one_call():
         peer.until_left()
 
     reported = []
-    with FakeServer(script, second) as server:
-        async with js.connect(server.url, reconnect=QUICK, on_call=reported.append) as connection:
-            jet = connection.jetstream(timeout=30)
+    async with scripted(script, second, reconnect=QUICK, on_call=reported.append) as connection:
+        jet = connection.jetstream(timeout=30)
+        await jet.get_stream("S")
+        with pytest.raises(InvalidResponse) as odd:
             await jet.get_stream("S")
-            with pytest.raises(InvalidResponse) as odd:
-                await jet.get_stream("S")
     assert [(call.attempts, call.error) for call in reported] == [(3, None), (2, odd.value)]
 
 

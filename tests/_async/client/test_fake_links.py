@@ -8,6 +8,7 @@ import js_async as js
 from js_async.consume.push import PushMessages
 from js_async.consume.push_buffer import PushBuffer
 from tests._async.flow import eventually, pause, together
+from tests._async.scripted import scripted
 from tests._async.streams import disconnected
 from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
@@ -63,10 +64,9 @@ async def test_a_greeting_in_pieces(every):
         assert connect["no_responders"] is True
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            assert connection.server_info.version == "2.14.1"
-            await connection.flush()
+    async with scripted(script) as connection:
+        assert connection.server_info.version == "2.14.1"
+        await connection.flush()
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,11 @@ async def test_lost_connection_is_restored(trouble):
         peer.message("news", b"back")
         peer.until_left()
 
-    with FakeServer(first, second) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            subscription = await connection.subscribe("news")
-            assert (await subscription.next(timeout=20)).data == b"back"
-            # The message may come before the keeper has noted that the link is whole.
-            await eventually(second_link, connection)
+    async with scripted(first, second, reconnect=QUICK) as connection:
+        subscription = await connection.subscribe("news")
+        assert (await subscription.next(timeout=20)).data == b"back"
+        # The message may come before the keeper has noted that the link is whole.
+        await eventually(second_link, connection)
 
 
 async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
@@ -108,20 +107,19 @@ async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
         peer.error("Stale Connection")
         peer.close()
 
-    with FakeServer(first, welcome) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            link = link_of(connection)
-            wait = link.wait
+    async with scripted(first, welcome, reconnect=QUICK) as connection:
+        link = link_of(connection)
+        wait = link.wait
 
-            async def slow(signal, deadline):
-                monkeypatch.undo()
-                came = await wait(signal, deadline)
-                await eventually(second_link, connection)
-                return came
+        async def slow(signal, deadline):
+            monkeypatch.undo()
+            came = await wait(signal, deadline)
+            await eventually(second_link, connection)
+            return came
 
-            monkeypatch.setattr(link, "wait", slow)
-            with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
-                await connection.flush(timeout=20)
+        monkeypatch.setattr(link, "wait", slow)
+        with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
+            await connection.flush(timeout=20)
 
 
 async def test_a_peer_that_answers_no_ping_is_given_up():
@@ -229,24 +227,23 @@ async def test_waiter_at_a_refused_subscription_is_notified(way):
         peer.error(f'Permissions Violation for Subscription to "{subject}"')
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            consumer = jet.bind_consumer("S", "c")
-            config = ConsumerConfig(deliver_subject="here")
-            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        consumer = jet.bind_consumer("S", "c")
+        config = ConsumerConfig(deliver_subject="here")
+        push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
 
-            async def wait():
-                if way == "fetch":
-                    await consumer.fetch(1, timeout=20)
-                elif way == "messages":
-                    await consumer.messages().next(timeout=20)
-                else:
-                    await open_push(push, "c")
-                    await push.next(timeout=20)
+        async def wait():
+            if way == "fetch":
+                await consumer.fetch(1, timeout=20)
+            elif way == "messages":
+                await consumer.messages().next(timeout=20)
+            else:
+                await open_push(push, "c")
+                await push.next(timeout=20)
 
-            with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
-                await wait()
+        with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
+            await wait()
 
 
 async def test_flow_control_of_a_link_that_broke_ends_no_iteration():

@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from js_async.exactly_once import SubjectWriter
 from tests._async.flow import eventually, together
+from tests._async.scripted import scripted
 from tests.descriptors import socket_to
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -54,12 +55,11 @@ async def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(c
                 sid = peer.sid(operation.reply)
                 peer.send(f"HMSG {operation.reply} {sid} ".encode() + rest)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            with pytest.raises(js.TwinstreamError):
-                await call(connection.jetstream())
-            await connection.flush()
-            assert connection.stats.connects == 1
+    async with scripted(script, reconnect=QUICK) as connection:
+        with pytest.raises(js.TwinstreamError):
+            await call(connection.jetstream())
+        await connection.flush()
+        assert connection.stats.connects == 1
 
 
 async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(server, name):

@@ -10,10 +10,11 @@ import js_async as js
 from js_async.coordination import Coordination
 from js_async.workers import DeadLetters, HandlerFailed, Reject, Retry, Worker
 from tests._async.flow import eventually
+from tests._async.scripted import scripted
 from tests._async.streams import filled
 from tests.logged import levels, texts
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 ONCE = Retry(attempts=2, first=0.01, factor=1)
@@ -318,15 +319,14 @@ async def test_a_publish_that_is_sent_again_is_logged_once(way, caplog):
             peer.message(peer.expect(r"^H?PUB orders ").reply, status="503")
         peer.answer(peer.expect(r"^H?PUB orders "), {"stream": "S", "seq": 7})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            if way == "one":
-                await jet.publish("orders", b"x", retry_wait=0.01)
-            else:
-                requests = [js.PublishRequest(subject="orders", data=b"x")]
-                outcomes = jet.publish_many(requests, retry_wait=0.01)
-                assert [each.seq async for each in outcomes] == [7]
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        if way == "one":
+            await jet.publish("orders", b"x", retry_wait=0.01)
+        else:
+            requests = [js.PublishRequest(subject="orders", data=b"x")]
+            outcomes = jet.publish_many(requests, retry_wait=0.01)
+            assert [each.seq async for each in outcomes] == [7]
     [text] = texts(caplog, "publisher", logging.WARNING)
     assert text.startswith("publishing: orders: ")
     assert text.endswith("; trying again")

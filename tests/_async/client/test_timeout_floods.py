@@ -8,10 +8,11 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from tests._async.scripted import scripted
 from tests.fake.answers import CONSUMER
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.models import ConsumerConfig
-from twinstream.testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing import FakePeer, ScriptError
 
 
 class Flood:
@@ -56,16 +57,15 @@ async def test_a_flood_of_pings_does_not_delay_a_timeout():
         peer.expect("^PUB question")
         flood.send(peer, b"PING\r\n" * 10_000)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
+    async with scripted(script) as connection:
 
-            async def in_time():
-                late = await lateness(lambda: connection.request("question", timeout=0.2), 0.2)
-                return late < 0.6
+        async def in_time():
+            late = await lateness(lambda: connection.request("question", timeout=0.2), 0.2)
+            return late < 0.6
 
-            # One of several, because other processes delay some of the calls.
-            await eventually(in_time)
-            assert not flood.is_over
+        # One of several, because other processes delay some of the calls.
+        await eventually(in_time)
+        assert not flood.is_over
 
 
 async def test_other_responders_do_not_delay_the_timeout_of_a_publish():
@@ -77,11 +77,10 @@ async def test_other_responders_do_not_delay_the_timeout_of_a_publish():
         to = request.reply
         flood.send(peer, f"MSG {to} {peer.sid(to)} 2\r\nno\r\n".encode() * 2000)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.TwinstreamError):
-                await connection.jetstream().publish("s", timeout=0.3)
-            assert not flood.is_over
+    async with scripted(script) as connection:
+        with pytest.raises(js.TwinstreamError):
+            await connection.jetstream().publish("s", timeout=0.3)
+        assert not flood.is_over
 
 
 async def test_statuses_do_not_delay_the_timeout_of_an_iteration():
@@ -91,12 +90,11 @@ async def test_statuses_do_not_delay_the_timeout_of_an_iteration():
         peer.handshake()
         flood.send(peer, statuses(peer, peer.expect_pull().reply))
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            async with consumer.messages() as messages:
-                assert await messages.next(timeout=0.3) is None
-                assert not flood.is_over
+    async with scripted(script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        async with consumer.messages() as messages:
+            assert await messages.next(timeout=0.3) is None
+            assert not flood.is_over
 
 
 async def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
@@ -109,9 +107,8 @@ async def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
         flood.send(peer, statuses(peer, "deliveries"))
 
     config = ConsumerConfig(durable_name="c", deliver_subject="deliveries")
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            async with stream.push_messages(config) as messages:
-                assert await messages.next(timeout=0.3) is None
-                assert not flood.is_over
+    async with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        async with stream.push_messages(config) as messages:
+            assert await messages.next(timeout=0.3) is None
+            assert not flood.is_over

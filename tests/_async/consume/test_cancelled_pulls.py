@@ -13,6 +13,7 @@ import js_async.publish.publisher
 from js_async.runtime.socket_link import Link, _Receiver
 from tests._async.cancelling import WAITING, WAYS, cancelled_at
 from tests._async.flow import eventually
+from tests._async.scripted import scripted
 from tests._async.streams import waiting
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
@@ -31,9 +32,8 @@ async def at_every_point(scenario: Scenario, way: str, points: int) -> None:
     """Run a scenario with a cancellation at each point, until one run is not cancelled."""
     for stop_at in range(1, 40):
         stock = Stock(range(1, COUNT + 1))
-        with FakeServer(stock.script) as server:
-            async with js.connect(server.url) as connection:
-                reached = await scenario(connection.jetstream(), stock, stop_at, way)
+        async with scripted(stock.script) as connection:
+            reached = await scenario(connection.jetstream(), stock, stop_at, way)
         if not reached:
             assert stop_at > points, f"only {stop_at - 1} points of suspension"
             return
@@ -193,36 +193,34 @@ async def test_a_fetch_that_is_cancelled_before_it_starts_sends_nothing() -> Non
 
 async def test_a_timeout_around_a_fetch_is_a_timeout() -> None:
     stock = Stock([])
-    with FakeServer(stock.script) as server:
-        async with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await consumer.fetch(1, timeout=20)
-            stock.waiting.append(1)
-            assert len(await consumer.fetch(1, timeout=10)) == 1
+    async with scripted(stock.script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await consumer.fetch(1, timeout=20)
+        stock.waiting.append(1)
+        assert len(await consumer.fetch(1, timeout=10)) == 1
 
 
 async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
     stock = Stock([])
-    with FakeServer(stock.script) as server:
-        async with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
+    async with scripted(stock.script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
 
-            async def fail() -> None:
-                await connection.flush()
-                raise KeyError("mine")
-
-            async def work() -> None:
-                async with consumer.messages() as messages, asyncio.TaskGroup() as group:
-                    group.create_task(consumer.fetch(1, timeout=20))
-                    group.create_task(messages.next(timeout=20))
-                    group.create_task(fail())
-
-            with pytest.raises(ExceptionGroup) as caught:
-                await work()
-            assert caught.group_contains(KeyError)
+        async def fail() -> None:
             await connection.flush()
+            raise KeyError("mine")
+
+        async def work() -> None:
+            async with consumer.messages() as messages, asyncio.TaskGroup() as group:
+                group.create_task(consumer.fetch(1, timeout=20))
+                group.create_task(messages.next(timeout=20))
+                group.create_task(fail())
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await work()
+        assert caught.group_contains(KeyError)
+        await connection.flush()
 
 
 async def test_reads_are_long_while_messages_are() -> None:

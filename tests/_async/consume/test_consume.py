@@ -12,6 +12,7 @@ from attrs import evolve
 import js_async as js
 from js_async.consume.buffer import MessageBuffer
 from tests._async.flow import eventually, together
+from tests._async.scripted import scripted
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
@@ -19,7 +20,7 @@ from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
 from twinstream.errors import PullError, PullRefused
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):
@@ -637,8 +638,7 @@ async def test_single_message_is_requested_in_two_steps(count):
         assert second.json["expires"] == 5_000_000_000
         peer.deliver(second, 1, b"here")
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            batch = await consumer.fetch(1, timeout=5, two_step=True)
-            assert [message.data for message in batch] == [b"here"]
+    async with scripted(script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        batch = await consumer.fetch(1, timeout=5, two_step=True)
+        assert [message.data for message in batch] == [b"here"]

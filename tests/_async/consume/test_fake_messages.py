@@ -9,6 +9,7 @@ import pytest
 import js_async as js
 from js_async.consume.pull_subscription import PullChannel
 from tests._async.flow import eventually, together
+from tests._async.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
 from tests.hooked import starts
@@ -100,15 +101,14 @@ async def test_what_is_buffered_is_handed_over_before_an_end(row):
         peer.reach("said")
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            messages, _ = iterating(connection)
-            async with messages:
-                assert [(await messages.next(timeout=5)).data for _ in range(3)] == [
-                    b"1",
-                    b"2",
-                    b"3",
-                ]
+    async with scripted(script) as connection:
+        messages, _ = iterating(connection)
+        async with messages:
+            assert [(await messages.next(timeout=5)).data for _ in range(3)] == [
+                b"1",
+                b"2",
+                b"3",
+            ]
 
 
 async def test_messages_that_are_waited_for_one_by_one_are_counted():
@@ -392,18 +392,17 @@ async def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did()
         peer.deliver(peer.expect_pull(), 5)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            messages, _ = iterating(connection)
-            async with messages:
-                with pytest.raises(PullRefused) as caught:
-                    await messages.next(timeout=5)
-                assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
-            messages, reports = iterating(connection, max_messages=4)
-            async with messages:
-                for seq in range(1, 6):
-                    assert (await messages.next(timeout=5)).metadata.stream_seq == seq
-            assert len(reports) == 1
+    async with scripted(script) as connection:
+        messages, _ = iterating(connection)
+        async with messages:
+            with pytest.raises(PullRefused) as caught:
+                await messages.next(timeout=5)
+            assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
+        messages, reports = iterating(connection, max_messages=4)
+        async with messages:
+            for seq in range(1, 6):
+                assert (await messages.next(timeout=5)).metadata.stream_seq == seq
+        assert len(reports) == 1
 
 
 async def test_a_failed_iterator_ends_after_its_buffered_messages():

@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
+from tests._async.scripted import scripted
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
 from twinstream.testing import FakePeer, FakeServer
 
@@ -40,15 +41,14 @@ async def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
         deliver(peer, peer.expect_pull(), 1, 13)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW, on_report=reports.append) as messages:
-                assert await taken(messages, 3) == [11, 12, 13]
-                assert messages.resets == 1
-            assert f"the server has sent {sent} messages" in str(reports[0])
-            assert "2 arrived" in str(reports[0])
+    async with scripted(script) as connection:
+        reports = []
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(**SLOW, on_report=reports.append) as messages:
+            assert await taken(messages, 3) == [11, 12, 13]
+            assert messages.resets == 1
+        assert f"the server has sent {sent} messages" in str(reports[0])
+        assert "2 arrived" in str(reports[0])
 
 
 async def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
@@ -101,12 +101,11 @@ async def test_the_next_consumer_starts_after_what_the_server_has_looked_through
         deliver(peer, peer.expect_pull(), 1, 5001)
         leave(peer, config["name"])
 
-    with FakeServer(script, script) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(subjects="s.a", **SLOW) as messages:
-                assert await taken(messages, 2) == [11, 5001]
-                assert messages.position == 5001
+    async with scripted(script, script, reconnect=QUICK) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(subjects="s.a", **SLOW) as messages:
+            assert await taken(messages, 2) == [11, 5001]
+            assert messages.position == 5001
 
 
 async def test_a_heartbeat_without_positions_changes_nothing():
@@ -120,12 +119,11 @@ async def test_a_heartbeat_without_positions_changes_nothing():
         deliver(peer, pull, 2, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW) as messages:
-                assert await taken(messages, 2) == [11, 12]
-                assert (messages.resets, messages.scanned) == (0, 12)
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(**SLOW) as messages:
+            assert await taken(messages, 2) == [11, 12]
+            assert (messages.resets, messages.scanned) == (0, 12)
 
 
 # ---- probes
@@ -195,13 +193,12 @@ async def test_a_probe_without_responders_reveals_a_deleted_consumer():
         deliver(peer, peer.expect_pull(), 1, 14)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"deliver_policy": "last_per_subject", "max_messages": 30}
-            async with stream.ordered(**options, **SLOW) as messages:
-                assert await taken(messages, 2) == [11, 14]
-                assert messages.resets == 1
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"deliver_policy": "last_per_subject", "max_messages": 30}
+        async with stream.ordered(**options, **SLOW) as messages:
+            assert await taken(messages, 2) == [11, 14]
+            assert messages.resets == 1
 
 
 @pytest.mark.parametrize(
@@ -270,13 +267,12 @@ async def test_a_consumer_that_waits_for_a_messages_time_is_left_alone():
         deliver(peer, again, 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"replay_policy": "original", "max_messages": 7}
-            async with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
-                assert await taken(messages, 1) == [11]
-                assert messages.resets == 0
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"replay_policy": "original", "max_messages": 7}
+        async with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
+            assert await taken(messages, 1) == [11]
+            assert messages.resets == 0
 
 
 # ---- refusals
@@ -292,15 +288,14 @@ async def test_a_message_that_is_too_big_costs_no_consumer():
         deliver(peer, peer.expect_pull(), 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"max_bytes": 200, "on_report": reports.append}
-            async with stream.ordered(**options, **SLOW) as messages:
-                assert await taken(messages, 1) == [11]
-                assert messages.resets == 0
-            assert "Message Size Exceeds MaxBytes" in str(reports)
+    async with scripted(script) as connection:
+        reports = []
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"max_bytes": 200, "on_report": reports.append}
+        async with stream.ordered(**options, **SLOW) as messages:
+            assert await taken(messages, 1) == [11]
+            assert messages.resets == 0
+        assert "Message Size Exceeds MaxBytes" in str(reports)
 
 
 async def test_consumers_that_are_lost_at_once_are_created_with_pauses():
@@ -357,13 +352,12 @@ async def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(9))
         leave(peer, peer.expect(r"CONSUMER\.CREATE\.S").json["config"]["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW) as messages:
-                with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                    await messages.next(timeout=1)
-                assert messages.consumer_name is None
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(**SLOW) as messages:
+            with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                await messages.next(timeout=1)
+            assert messages.consumer_name is None
 
 
 async def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
@@ -413,11 +407,10 @@ async def test_the_deletion_of_a_lost_consumer_is_not_waited_for():
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW) as messages:
-                assert await taken(messages, 1) == [12]
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(**SLOW) as messages:
+            assert await taken(messages, 1) == [12]
 
 
 async def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_next():
@@ -434,11 +427,10 @@ async def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script, script) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW) as messages:
-                assert await taken(messages, 2) == [11, 12]
+    async with scripted(script, script, reconnect=QUICK) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(**SLOW) as messages:
+            assert await taken(messages, 2) == [11, 12]
 
 
 async def test_attempts_to_replace_a_lost_consumer_may_be_limited():
@@ -454,14 +446,13 @@ async def test_attempts_to_replace_a_lost_consumer_may_be_limited():
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
-                with pytest.raises(js.JetStreamError, match="insufficient resources"):
-                    await messages.next(timeout=20)
-                # A later call tries again.
-                assert await taken(messages, 1) == [12]
+    async with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        async with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
+            with pytest.raises(js.JetStreamError, match="insufficient resources"):
+                await messages.next(timeout=20)
+            # A later call tries again.
+            assert await taken(messages, 1) == [12]
 
 
 async def test_an_attempt_without_time_does_not_hide_why_the_one_before_failed():

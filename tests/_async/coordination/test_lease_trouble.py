@@ -13,6 +13,7 @@ from js_async.coordination import Coordination, LeaseLost
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
+from tests._async.scripted import scripted
 from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.core.deadline import monotonic
@@ -321,12 +322,11 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
         peer.expect(r"PUB L\.freed\.lock\.a")
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url, request_timeout=0.3) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
-                assert lease.token == 7
-                assert lease.is_held
+    async with scripted(script, request_timeout=0.3) as connection:
+        locks = Coordination(connection.jetstream(), "L")
+        async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
+            assert lease.token == 7
+            assert lease.is_held
 
 
 async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
@@ -372,11 +372,10 @@ async def test_wait_for_a_lock_ends_at_its_timeout():
                 held["message"]["hdrs"] = ttl
                 peer.answer(operation, held)
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url, request_timeout=600) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            with pytest.raises(js.RequestTimeout, match="held by other"):
-                await locks.lock("a", ttl=60).acquire(timeout=0.5)
+    async with scripted(script, request_timeout=600) as connection:
+        locks = Coordination(connection.jetstream(), "L")
+        with pytest.raises(js.RequestTimeout, match="held by other"):
+            await locks.lock("a", ttl=60).acquire(timeout=0.5)
 
 
 refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
@@ -490,15 +489,14 @@ async def test_a_former_leader_does_not_refuse_a_lock(case):
             assert peer.expect(r"MSG\.DELETE\.L").json["seq"] == 9
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            lease = await locks.lock("a", ttl=3600).try_acquire()
-            if case == "held":
-                assert lease is None
-            else:
-                assert (lease.token, lease.is_held) == (9, True)
-                await lease.release(timeout=0.01)
+    async with scripted(script) as connection:
+        locks = Coordination(connection.jetstream(), "L")
+        lease = await locks.lock("a", ttl=3600).try_acquire()
+        if case == "held":
+            assert lease is None
+        else:
+            assert (lease.token, lease.is_held) == (9, True)
+            await lease.release(timeout=0.01)
 
 
 # ---- long trouble

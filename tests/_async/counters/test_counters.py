@@ -10,6 +10,7 @@ import js_async as js
 from js_async.counters import Counters
 from tests._async.flow import eventually, pause, together
 from tests._async.lossy import Lossy
+from tests._async.scripted import scripted
 from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -346,10 +347,9 @@ async def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored(
         body = "eyJ2YWwiOiIxMiJ9"  # {"val":"12"}
         peer.answer(peer.expect(r"MSG\.GET\.S"), {"message": {**stored, "data": body}})
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            counters = Counters(connection.jetstream(), "S")
-            assert await counters.add("s.hits", 5) == 12
+    async with scripted(script) as connection:
+        counters = Counters(connection.jetstream(), "S")
+        assert await counters.add("s.hits", 5) == 12
 
 
 async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
@@ -377,7 +377,6 @@ async def test_old_server_is_reported():
         peer.handshake(version="2.11.11")
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
-                await Counters(connection.jetstream(), "S").get("s")
+    async with scripted(script) as connection:
+        with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
+            await Counters(connection.jetstream(), "S").get("s")

@@ -7,9 +7,10 @@ import pytest
 import js_async as js
 from js_async.fast_ingest import FastIngest, Ingested
 from tests._async.flow import ended, eventually
+from tests._async.scripted import scripted
 from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
-from twinstream.testing import FakePeer, FakeServer, Proxy
+from twinstream.testing import FakePeer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 SUBJECT = "orders"
@@ -240,11 +241,10 @@ async def test_a_server_that_is_too_old(name):
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.12.8")
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.Unsupported, match=r"2\.14\.0.*2\.12\.8"):
-                await taken(FastIngest(jet, "S", messages("orders", 3)))
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.Unsupported, match=r"2\.14\.0.*2\.12\.8"):
+            await taken(FastIngest(jet, "S", messages("orders", 3)))
 
 
 @pytest.mark.since("2.14")
@@ -354,11 +354,10 @@ def refuse(peer: FakePeer, request, err_code):
 
 async def run(script, count, **options):
     """Return the outcomes of `count` messages with a script as the server."""
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            options.setdefault("raise_failures", False)
-            ingest = FastIngest(connection.jetstream(), "S", messages(SUBJECT, count), **options)
-            return [each async for each in ingest]
+    async with scripted(script) as connection:
+        options.setdefault("raise_failures", False)
+        ingest = FastIngest(connection.jetstream(), "S", messages(SUBJECT, count), **options)
+        return [each async for each in ingest]
 
 
 async def test_lost_acknowledgement_is_requested_again():
@@ -570,8 +569,7 @@ async def test_a_subject_that_the_user_may_not_use(place):
 
     requests = messages(SUBJECT, 2)
     requests.insert(place, js.PublishRequest(subject="secret"))
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            ingest = FastIngest(connection.jetstream(), "S", requests, raise_failures=False)
-            outcomes = [each async for each in ingest]
+    async with scripted(script) as connection:
+        ingest = FastIngest(connection.jetstream(), "S", requests, raise_failures=False)
+        outcomes = [each async for each in ingest]
     assert failures(outcomes) == {place: js.PermissionDenied}

@@ -8,9 +8,10 @@ import pytest
 
 import js_async as js
 from js_async.health import Thresholds, check_health
+from tests._async.scripted import scripted
 from tests._async.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 SOON = 0.05
 CREATED = "2026-01-01T00:00:00Z"
@@ -90,10 +91,9 @@ async def judged(answers, stream):
                 if subject in request.line:
                     peer.answer(request, answer)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=0.5)
-            return await check_health(jet, stream_name=stream, interval=SOON)
+    async with scripted(script) as connection:
+        jet = connection.jetstream(timeout=0.5)
+        return await check_health(jet, stream_name=stream, interval=SOON)
 
 
 @pytest.mark.parametrize(("answers", "why"), [({}, "no answer"), ({"S": NO_LEADER}, "no leader")])
@@ -112,11 +112,10 @@ async def test_the_timeout_of_a_check_is_no_finding(stream_name):
         peer.handshake()
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=3600)
-            with pytest.raises(js.RequestTimeout):
-                await check_health(jet, stream_name=stream_name, interval=0, timeout=SOON)
+    async with scripted(script) as connection:
+        jet = connection.jetstream(timeout=3600)
+        with pytest.raises(js.RequestTimeout):
+            await check_health(jet, stream_name=stream_name, interval=0, timeout=SOON)
 
 
 async def test_what_is_silent_does_not_hide_the_rest():

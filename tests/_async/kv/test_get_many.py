@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from tests._async.buckets import bucket
 from tests._async.flow import together
+from tests._async.scripted import scripted
 from twinstream.models import KeyValueConfig, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -237,14 +238,13 @@ async def test_own_writes_are_read_after_another_program_has_raised_the_replicas
         # A key that this program did not write.
         peer.answer(peer.expect(leaders), {"error": {"code": 404, "err_code": 10037}})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            made = await connection.jetstream().get_key_value("B")
-            assert await made.put("a", b"new") == 9
-            assert (await made.get_many("a"))["a"].value == b"new"
-            for _ in range(2):
-                assert (await made.get("a")).revision == 9
-            assert await made.entry("b") is None
+    async with scripted(script) as connection:
+        made = await connection.jetstream().get_key_value("B")
+        assert await made.put("a", b"new") == 9
+        assert (await made.get_many("a"))["a"].value == b"new"
+        for _ in range(2):
+            assert (await made.get("a")).revision == 9
+        assert await made.entry("b") is None
 
 
 async def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, name):

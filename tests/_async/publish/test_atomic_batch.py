@@ -7,6 +7,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
+from tests._async.scripted import scripted
 from tests.inside import api_of, session_of
 from twinstream.errors import AtomicBatchUnknown, InvalidResponse
 from twinstream.models import StreamConfig
@@ -472,11 +473,10 @@ async def test_the_first_message_waits_until_the_stream_is_reached():
         commit = peer.expect(r"^HPUB s\.0 ")
         peer.answer(commit, {"stream": "S", "seq": 7, "batch": "b", "count": 1})
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            async with connection.jetstream().atomic_batch(id="b") as batch:
-                await batch.add("s.0", b"x")
-            assert batch.ack.seq == 7
+    async with scripted(script) as connection:
+        async with connection.jetstream().atomic_batch(id="b") as batch:
+            await batch.add("s.0", b"x")
+        assert batch.ack.seq == 7
 
 
 async def test_a_batch_without_a_stream_has_no_responders():
@@ -486,12 +486,11 @@ async def test_a_batch_without_a_stream_has_no_responders():
             if request.reply:
                 peer.message(request.reply, status="503")
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            batch = connection.jetstream(timeout=600).atomic_batch()
-            with pytest.raises(js.NoResponders):
-                await batch.add("s.0", b"x")
-            assert batch.outcome is js.AtomicOutcome.ABANDONED
+    async with scripted(script) as connection:
+        batch = connection.jetstream(timeout=600).atomic_batch()
+        with pytest.raises(js.NoResponders):
+            await batch.add("s.0", b"x")
+        assert batch.outcome is js.AtomicOutcome.ABANDONED
 
 
 async def test_a_commit_that_somebody_else_answers_is_not_believed():

@@ -11,6 +11,7 @@ import js_async as js
 import js_async.publish.publisher
 from js_async.fast_ingest import FastIngest
 from tests._async.flow import eventually
+from tests._async.scripted import scripted
 from tests._async.streams import disconnected
 from tests.inside import session_of
 from twinstream.models import StreamConfig
@@ -22,15 +23,14 @@ async def test_a_handle_ends_with_a_publisher_that_is_cut_short():
         peer.handshake()
         peer.until_left(timeout=60)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            publisher = connection.jetstream().publisher(timeout=60)
-            handle = await publisher.send("orders")
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await publisher.close()
-            with pytest.raises(js.OutcomeUnknown, match="closed before"):
-                await handle.result()
+    async with scripted(script) as connection:
+        publisher = connection.jetstream().publisher(timeout=60)
+        handle = await publisher.send("orders")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await publisher.close()
+        with pytest.raises(js.OutcomeUnknown, match="closed before"):
+            await handle.result()
 
 
 async def test_room_is_given_back_when_sending_is_cancelled():

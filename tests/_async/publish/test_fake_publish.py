@@ -11,6 +11,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import ended, eventually, together
+from tests._async.scripted import scripted
 from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
@@ -107,12 +108,11 @@ async def test_no_responders_is_retried_then_explained(way):
             peer.message(peer.expect(ORDERS).reply, status="503")
         stored(peer, peer.expect(ORDERS), 7)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.NoStream, match="orders: no stream has this subject"):
-                await way(jet, retry_wait=0.01)
-            assert (await way(jet, retry_wait=0.01)).seq == 7
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.NoStream, match="orders: no stream has this subject"):
+            await way(jet, retry_wait=0.01)
+        assert (await way(jet, retry_wait=0.01)).seq == 7
 
 
 class EarlyAnswer:
@@ -154,10 +154,9 @@ async def test_an_answer_that_is_here_before_sending_returns_counts(way):
         peer.expect(ORDERS)
         stored(peer, peer.expect(ORDERS))
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            early = EarlyAnswer(session_of(connection))
-            assert (await way(js.JetStream(early), retry_wait=0.01, timeout=30)).seq == 1
+    async with scripted(script) as connection:
+        early = EarlyAnswer(session_of(connection))
+        assert (await way(js.JetStream(early), retry_wait=0.01, timeout=30)).seq == 1
     assert early.sent == 3
 
 
@@ -170,13 +169,12 @@ async def test_stream_without_a_leader_is_distinguished(way):
             names(peer, "S")
             described(peer, {"name": "c", "leader": leader})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
-                await way(jet, retries=0)
-            with pytest.raises(js.NoLeader, match="its leader is now n1"):
-                await way(jet, retries=0)
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
+            await way(jet, retries=0)
+        with pytest.raises(js.NoLeader, match="its leader is now n1"):
+            await way(jet, retries=0)
 
 
 @both
@@ -191,9 +189,8 @@ async def test_a_leader_is_waited_for_until_the_timeout(way):
             peer.message(peer.expect(ORDERS).reply, status="503")
         stored(peer, peer.expect(ORDERS), 7)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            assert (await way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 7
+    async with scripted(script) as connection:
+        assert (await way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 7
 
 
 @at_once()
@@ -227,14 +224,13 @@ async def test_cluster_without_a_leader_is_distinguished(way):
         peer.message(peer.expect(ORDERS).reply, status="503")
         refuse(peer, peer.expect(r"STREAM\.NAMES"), 10052, 500)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.NoLeader, match="cluster has no leader"):
-                await way(jet, retries=0)
-            with pytest.raises(js.NoResponders, match="the reason is unknown") as caught:
-                await way(jet, retries=0)
-            assert type(caught.value) is js.NoResponders
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.NoLeader, match="cluster has no leader"):
+            await way(jet, retries=0)
+        with pytest.raises(js.NoResponders, match="the reason is unknown") as caught:
+            await way(jet, retries=0)
+        assert type(caught.value) is js.NoResponders
 
 
 @both
@@ -246,11 +242,10 @@ async def test_disabled_jetstream_is_distinguished(way):
         peer.message(peer.expect(ORDERS).reply, status="503")
         refuse(peer, peer.expect(r"STREAM\.NAMES"), 10039, 503)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            for _ in range(2):
-                with pytest.raises(js.JetStreamNotEnabled, match="orders"):
-                    await way(connection.jetstream(), retries=0)
+    async with scripted(script) as connection:
+        for _ in range(2):
+            with pytest.raises(js.JetStreamNotEnabled, match="orders"):
+                await way(connection.jetstream(), retries=0)
 
 
 @both
@@ -278,11 +273,10 @@ async def test_what_is_denied_after_silence_may_be_stored(way):
             peer.expect(ORDERS)
             peer.error('Permissions Violation for Publish to "orders"')
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.OutcomeUnknown, match="could not be determined") as caught:
-                await way(connection.jetstream(), timeout=3, msg_id="1")
-            assert isinstance(caught.value.__cause__, js.PermissionDenied)
+    async with scripted(script) as connection:
+        with pytest.raises(js.OutcomeUnknown, match="could not be determined") as caught:
+            await way(connection.jetstream(), timeout=3, msg_id="1")
+        assert isinstance(caught.value.__cause__, js.PermissionDenied)
 
 
 def long_enough(way):
@@ -316,11 +310,10 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
         names(peer, "S")
         described(peer, {"name": "c", "leader": "n1"})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
-                await way(connection.jetstream(), timeout=long_enough(way))
-            assert "again" not in str(met.value)
+    async with scripted(script) as connection:
+        with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
+            await way(connection.jetstream(), timeout=long_enough(way))
+        assert "again" not in str(met.value)
 
 
 async def test_late_no_responders_explains_an_earlier_silence():
@@ -334,13 +327,12 @@ async def test_late_no_responders_explains_an_earlier_silence():
         peer.answer(question, {"streams": [], "total": 0, "offset": 0, "limit": 1024})
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            requests = [js.PublishRequest(subject="orders")]
-            jet = connection.jetstream()
-            outcomes = jet.publish_many(requests, timeout=1, raise_failures=False)
-            failures = [each async for each in outcomes]
-            assert [type(each.error) for each in failures] == [js.NoStream]
+    async with scripted(script) as connection:
+        requests = [js.PublishRequest(subject="orders")]
+        jet = connection.jetstream()
+        outcomes = jet.publish_many(requests, timeout=1, raise_failures=False)
+        failures = [each async for each in outcomes]
+        assert [type(each.error) for each in failures] == [js.NoStream]
 
 
 @at_once({"msg_id": "1"}, {"expected_last_seq": 3})
@@ -351,9 +343,8 @@ async def test_a_safe_message_is_sent_again_after_silence(way, promise):
         peer.expect(ORDERS)
         stored(peer, peer.expect(ORDERS), 4)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            assert (await way(connection.jetstream(), timeout=3, **promise)).seq == 4
+    async with scripted(script) as connection:
+        assert (await way(connection.jetstream(), timeout=3, **promise)).seq == 4
 
 
 @at_once()
@@ -385,15 +376,14 @@ async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, know
         else:
             refuse(peer, question, 10111)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            options = {"timeout": 3, "msg_id": "1", "expected_last_seq": 3}
-            if known:
-                assert (await way(jet, **options)).seq == 4
-            else:
-                with pytest.raises(js.WrongLastSequence):
-                    await way(jet, **options)
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        options = {"timeout": 3, "msg_id": "1", "expected_last_seq": 3}
+        if known:
+            assert (await way(jet, **options)).seq == 4
+        else:
+            with pytest.raises(js.WrongLastSequence):
+                await way(jet, **options)
 
 
 @at_once()
@@ -407,10 +397,9 @@ async def test_foreign_responses_to_a_verification_are_ignored(way):
         peer.fence()
         stored(peer, question, 4, duplicate=True)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            assert (await way(jet, timeout=3, msg_id="1", expected_last_seq=3)).seq == 4
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        assert (await way(jet, timeout=3, msg_id="1", expected_last_seq=3)).seq == 4
 
 
 @at_once()
@@ -423,14 +412,13 @@ async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way
             if promise == "id":
                 refuse(peer, peer.expect(ORDERS), 10077)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.OutcomeUnknown, match="msg_id") as caught:
-                await way(jet, timeout=3, expected_last_subject_seq=3)
-            assert isinstance(caught.value.__cause__, js.WrongLastSequence)
-            with pytest.raises(js.OutcomeUnknown, match="could not be determined"):
-                await way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.OutcomeUnknown, match="msg_id") as caught:
+            await way(jet, timeout=3, expected_last_subject_seq=3)
+        assert isinstance(caught.value.__cause__, js.WrongLastSequence)
+        with pytest.raises(js.OutcomeUnknown, match="could not be determined"):
+            await way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
 
 
 def behind(peer: FakePeer, request, last: int) -> None:
@@ -489,10 +477,9 @@ async def test_a_message_that_only_a_former_leader_got_is_sent_again(way):
         behind(peer, peer.expect(ORDERS), 4)
         stored(peer, peer.expect(ORDERS), 10)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            options = {"expected_last_subject_seq": 9, "retry_wait": 0.01}
-            assert (await way(connection.jetstream(), **options)).seq == 10
+    async with scripted(script) as connection:
+        options = {"expected_last_subject_seq": 9, "retry_wait": 0.01}
+        assert (await way(connection.jetstream(), **options)).seq == 10
 
 
 @both
@@ -507,15 +494,14 @@ async def test_refused_by_the_leader_after_a_former_one_refused(way, known):
         if known:
             stored(peer, peer.expect(ORDERS), 10, duplicate=True)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            options = {"expected_last_subject_seq": 9, "retry_wait": 0.01, "timeout": 30}
-            if known:
-                assert (await way(jet, msg_id="1", **options)).seq == 10
-            else:
-                with pytest.raises(js.OutcomeUnknown):
-                    await way(jet, **options)
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        options = {"expected_last_subject_seq": 9, "retry_wait": 0.01, "timeout": 30}
+        if known:
+            assert (await way(jet, msg_id="1", **options)).seq == 10
+        else:
+            with pytest.raises(js.OutcomeUnknown):
+                await way(jet, **options)
 
 
 @both
@@ -592,14 +578,13 @@ async def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, kno
             stored(peer, probe, seq, duplicate=True)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
-            if known:
-                assert (await way(connection.jetstream(), **options)).seq == seq
-            else:
-                with pytest.raises(js.WrongLastSequence):
-                    await way(connection.jetstream(), **options)
+    async with scripted(script) as connection:
+        options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
+        if known:
+            assert (await way(connection.jetstream(), **options)).seq == seq
+        else:
+            with pytest.raises(js.WrongLastSequence):
+                await way(connection.jetstream(), **options)
 
 
 @both
@@ -645,10 +630,9 @@ async def test_the_question_what_was_stored_is_repeated_on_the_next_connection(w
         stored(peer, peer.expect(ORDERS), 4, duplicate=True)
         peer.until_left()
 
-    with FakeServer(first, second, third) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            options = {"timeout": 30, "msg_id": "1", "expected_last_seq": 3}
-            assert (await way(connection.jetstream(), **options)).seq == 4
+    async with scripted(first, second, third, reconnect=QUICK) as connection:
+        options = {"timeout": 30, "msg_id": "1", "expected_last_seq": 3}
+        assert (await way(connection.jetstream(), **options)).seq == 4
 
 
 @at_once()
@@ -659,11 +643,10 @@ async def test_no_responders_after_a_timeout_leaves_the_outcome_unknown(way):
         peer.message(peer.expect(ORDERS).reply, status="503")
         names(peer)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.OutcomeUnknown, match="earlier attempt") as caught:
-                await way(connection.jetstream(), timeout=2, retries=1, msg_id="1")
-            assert isinstance(caught.value.__cause__, js.NoStream)
+    async with scripted(script) as connection:
+        with pytest.raises(js.OutcomeUnknown, match="earlier attempt") as caught:
+            await way(connection.jetstream(), timeout=2, retries=1, msg_id="1")
+        assert isinstance(caught.value.__cause__, js.NoStream)
 
 
 @both
@@ -676,13 +659,12 @@ async def test_a_refusal_that_passes_is_tried_again(way, err_code):
         for _ in range(2):
             refuse(peer, peer.expect(ORDERS), err_code)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            assert (await way(jet, retry_wait=0.01)).seq == 1
-            with pytest.raises(js.JetStreamError) as caught:
-                await way(jet, retries=1, retry_wait=0.01)
-            assert caught.value.err_code == err_code
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        assert (await way(jet, retry_wait=0.01)).seq == 1
+        with pytest.raises(js.JetStreamError) as caught:
+            await way(jet, retries=1, retry_wait=0.01)
+        assert caught.value.err_code == err_code
 
 
 @both
@@ -697,12 +679,11 @@ async def test_an_id_in_process_is_waited_for(way):
         for _ in range(2):
             refuse(peer, peer.expect(ORDERS), 10158)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            assert (await way(jet, retry_wait=0.01, msg_id="1")).seq == 1
-            with pytest.raises(MessageIdInProcess, match="after the stream's duplicate_window"):
-                await way(jet, retries=1, retry_wait=0.01, msg_id="1")
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        assert (await way(jet, retry_wait=0.01, msg_id="1")).seq == 1
+        with pytest.raises(MessageIdInProcess, match="after the stream's duplicate_window"):
+            await way(jet, retries=1, retry_wait=0.01, msg_id="1")
 
 
 @both
@@ -722,17 +703,16 @@ async def test_a_broken_link_is_survived_by_what_is_safe(way):
         peer.handshake()
         peer.until_left()
 
-    with FakeServer(first, second, third) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            jet = connection.jetstream()
-            assert (await way(jet, msg_id="1")).seq == 9
-            with pytest.raises(js.ConnectionLost):
-                await way(jet)
+    async with scripted(first, second, third, reconnect=QUICK) as connection:
+        jet = connection.jetstream()
+        assert (await way(jet, msg_id="1")).seq == 9
+        with pytest.raises(js.ConnectionLost):
+            await way(jet)
 
-            async def back():
-                return connection.stats.connects == 3
+        async def back():
+            return connection.stats.connects == 3
 
-            await eventually(back)
+        await eventually(back)
 
 
 @both
@@ -768,10 +748,9 @@ async def test_what_the_next_server_does_not_take_is_found_where_it_is_stored(wa
         stored(peer, question, 7, duplicate=True)
         peer.until_left()
 
-    with FakeServer(first, second) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-            jet = connection.jetstream()
-            assert (await way(jet, msg_id="1", headers={"A": 100 * "b"}, timeout=20)).seq == 7
+    async with scripted(first, second, reconnect=QUICK) as connection:
+        jet = connection.jetstream()
+        assert (await way(jet, msg_id="1", headers={"A": 100 * "b"}, timeout=20)).seq == 7
 
 
 @both
@@ -783,9 +762,8 @@ async def test_response_of_another_client_is_ignored(way):
         peer.fence()
         stored(peer, request, 5)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            assert (await way(connection.jetstream(), timeout=30)).seq == 5
+    async with scripted(script) as connection:
+        assert (await way(connection.jetstream(), timeout=30)).seq == 5
 
 
 @at_once()
@@ -797,10 +775,9 @@ async def test_somebody_else_alone_is_no_success(way):
             if question.subject.endswith("STREAM.NAMES"):
                 peer.answer(question, {"streams": [], "total": 0})
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match="42"):
-                await way(connection.jetstream(), timeout=1)
+    async with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match="42"):
+            await way(connection.jetstream(), timeout=1)
 
 
 @at_once()
@@ -809,10 +786,9 @@ async def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(
         peer.handshake()
         stored(peer, peer.expect(ORDERS))
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match="not the expected stream"):
-                await way(connection.jetstream(), timeout=1, expected_stream="T")
+    async with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match="not the expected stream"):
+            await way(connection.jetstream(), timeout=1, expected_stream="T")
 
 
 async def test_unacknowledged_bytes_are_limited_by_the_window():
@@ -891,14 +867,13 @@ async def test_publisher_retries_and_times_out_while_no_call_waits():
         peer.reach("silence")
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            publisher = connection.jetstream().publisher(timeout=1.5)
-            for _ in range(2):
-                sent = await publisher.send("orders")
-                await eventually(is_done, sent)
-            with pytest.raises(js.PublishFailures):
-                await publisher.close()
+    async with scripted(script) as connection:
+        publisher = connection.jetstream().publisher(timeout=1.5)
+        for _ in range(2):
+            sent = await publisher.send("orders")
+            await eventually(is_done, sent)
+        with pytest.raises(js.PublishFailures):
+            await publisher.close()
 
 
 async def test_unclosed_publisher_ends_with_its_connection():
@@ -930,11 +905,10 @@ async def test_acknowledgements_in_any_order_are_outcomes_in_order():
             stored(peer, request, int(request.payload) + 1)
             stored(peer, request, 99)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
-            outcomes = connection.jetstream().publish_many(requests)
-            assert [outcome.seq async for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
+    async with scripted(script) as connection:
+        requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
+        outcomes = connection.jetstream().publish_many(requests)
+        assert [outcome.seq async for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
 
 
 class Cutting:
@@ -987,13 +961,12 @@ async def test_acknowledgements_in_one_read_are_distinguished():
     def ack(seq: int) -> bytes:
         return b'{"stream":"S", "seq":%d}' % seq
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            names = [None, "S", None, "T", "S", None]
-            requests = [js.PublishRequest(subject="orders", expected_stream=name) for name in names]
-            cutting = Cutting(session_of(connection))
-            outcomes = js.JetStream(cutting).publish_many(requests)
-            found = [(outcome.stream, outcome.seq) async for outcome in outcomes]
+    async with scripted(script) as connection:
+        names = [None, "S", None, "T", "S", None]
+        requests = [js.PublishRequest(subject="orders", expected_stream=name) for name in names]
+        cutting = Cutting(session_of(connection))
+        outcomes = js.JetStream(cutting).publish_many(requests)
+        found = [(outcome.stream, outcome.seq) async for outcome in outcomes]
     assert found == [("S", 1), ("S", 3), ("S", 4), ("T", 9), ("S", 6), ("S", 7)]
     assert max(cutting.sizes) > 0
 
@@ -1012,11 +985,10 @@ async def test_the_order_of_what_is_sent_again_is_kept():
             assert request.payload == b"%d" % number
             stored(peer, request, 20 + number)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
-            outcomes = connection.jetstream().publish_many(requests, retry_wait=0.01)
-            assert [outcome.seq async for outcome in outcomes] == [20, 11, 22, 13, 24, 15]
+    async with scripted(script) as connection:
+        requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
+        outcomes = connection.jetstream().publish_many(requests, retry_wait=0.01)
+        assert [outcome.seq async for outcome in outcomes] == [20, 11, 22, 13, 24, 15]
 
 
 async def test_outcomes_come_while_the_source_is_slow():
@@ -1025,19 +997,18 @@ async def test_outcomes_come_while_the_source_is_slow():
         for number in range(3):
             stored(peer, peer.expect(ORDERS), number + 1)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            seen = []
+    async with scripted(script) as connection:
+        seen = []
 
-            def source():
-                for number in range(3):
-                    assert len(seen) >= number - 1
-                    yield js.PublishRequest(subject="orders", data=json.dumps(number).encode())
+        def source():
+            for number in range(3):
+                assert len(seen) >= number - 1
+                yield js.PublishRequest(subject="orders", data=json.dumps(number).encode())
 
-            async for outcome in connection.jetstream().publish_many(source(), window=1):
-                assert isinstance(outcome, PubAck)
-                seen.append(outcome.seq)
-            assert seen == [1, 2, 3]
+        async for outcome in connection.jetstream().publish_many(source(), window=1):
+            assert isinstance(outcome, PubAck)
+            seen.append(outcome.seq)
+        assert seen == [1, 2, 3]
 
 
 async def test_publish_many_that_is_left_without_closing_warns():
@@ -1046,15 +1017,14 @@ async def test_publish_many_that_is_left_without_closing_warns():
         stored(peer, peer.expect(ORDERS))
         peer.expect("^UNSUB")
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            requests = [js.PublishRequest(subject="orders") for _ in range(3)]
-            outcomes = connection.jetstream().publish_many(requests, window=2)
-            async for outcome in outcomes:
-                assert outcome.seq == 1
-                break
-            with pytest.warns(ResourceWarning, match="2 messages in flight"):
-                await ended(outcomes)
+    async with scripted(script) as connection:
+        requests = [js.PublishRequest(subject="orders") for _ in range(3)]
+        outcomes = connection.jetstream().publish_many(requests, window=2)
+        async for outcome in outcomes:
+            assert outcome.seq == 1
+            break
+        with pytest.warns(ResourceWarning, match="2 messages in flight"):
+            await ended(outcomes)
 
 
 async def test_failures_of_many_subjects_are_explained_concurrently(tuned):
@@ -1071,13 +1041,10 @@ async def test_failures_of_many_subjects_are_explained_concurrently(tuned):
 
     tuned("diagnosis time", 0.3)
     asked: list[object] = []
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            requests = [(f"orders.{number}", b"x") for number in range(20)]
-            outcomes = connection.jetstream().publish_many(
-                requests, retries=0, raise_failures=False
-            )
-            failures = [outcome async for outcome in outcomes]
+    async with scripted(script) as connection:
+        requests = [(f"orders.{number}", b"x") for number in range(20)]
+        outcomes = connection.jetstream().publish_many(requests, retries=0, raise_failures=False)
+        failures = [outcome async for outcome in outcomes]
     assert all(type(each.error) is js.NoResponders for each in failures)
     assert [str(each.error).partition(":")[0] for each in failures] == [r[0] for r in requests]
     assert "the reason is unknown" in str(failures[-1].error)
@@ -1098,15 +1065,13 @@ async def test_stream_is_looked_up_once_for_many_of_its_subjects(tuned):
 
     tuned("diagnosis time", 0.3)
     asked: list[object] = []
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            for _ in range(2):
-                requests = [(f"orders.{number}", b"x") for number in range(20)]
-                failures = [
-                    each
-                    async for each in jet.publish_many(requests, retries=0, raise_failures=False)
-                ]
-                assert all(isinstance(each.error, js.NoLeader) for each in failures)
+    async with scripted(script) as connection:
+        jet = connection.jetstream()
+        for _ in range(2):
+            requests = [(f"orders.{number}", b"x") for number in range(20)]
+            failures = [
+                each async for each in jet.publish_many(requests, retries=0, raise_failures=False)
+            ]
+            assert all(isinstance(each.error, js.NoLeader) for each in failures)
     # Two rounds of failures, or a few more if the refusals did not come in one read.
     assert 2 <= len(asked) <= 6

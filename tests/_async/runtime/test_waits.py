@@ -11,27 +11,24 @@ from typing import NoReturn
 
 import pytest
 
-import js_async as js
-import js_async.publish.publisher
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock
 from js_async.runtime.fast import FastWaits
+from tests._async.scripted import scripted
 from tests.fake.stock import Stock
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.errors import WrongProcessOrLoop
-from twinstream.testing import FakeServer
 
 
 async def test_use_in_another_loop_is_reported_at_once() -> None:
     stock = Stock([1])
-    with FakeServer(stock.script) as server:
-        async with js.connect(server.url) as connection:
+    async with scripted(stock.script) as connection:
 
-            def elsewhere() -> None:
-                asyncio.run(connection.flush())
+        def elsewhere() -> None:
+            asyncio.run(connection.flush())
 
-            with pytest.raises(WrongProcessOrLoop, match="another event loop"):
-                await asyncio.to_thread(elsewhere)
-            await connection.flush()
+        with pytest.raises(WrongProcessOrLoop, match="another event loop"):
+            await asyncio.to_thread(elsewhere)
+        await connection.flush()
 
 
 async def test_one_signal_ends_all_that_wait_for_it() -> None:

@@ -11,6 +11,7 @@ import pytest
 import js_async as js
 from js_async.schedules import Schedule, Schedules, StoredSchedule
 from tests._async.flow import eventually
+from tests._async.scripted import scripted
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
 from twinstream.errors import InvalidResponse
@@ -191,10 +192,9 @@ async def test_a_former_leader_does_not_decide_about_a_result(first):
         peer.answer(request, {"stream": "S", "seq": 10})
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            schedules = Schedules(connection.jetstream(), "S")
-            assert (await schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
+    async with scripted(script) as connection:
+        schedules = Schedules(connection.jetstream(), "S")
+        assert (await schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
 
 
 async def test_the_first_call_checks_the_stream(server, name):

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from tests._sync.scripted import scripted
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 # Above that of any server of these years.
 FAR = 1000
@@ -52,11 +53,10 @@ def test_servers_that_would_ignore_the_level_get_no_request():
         peer.until_left(timeout=30)
         assert peer.count("JS.API") == 0
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            for call in calls(connection.jetstream(required_api_level=1), "S"):
-                with pytest.raises(js.Unsupported, match=r"required_api_level=1 needs server 2.12"):
-                    call()
+    with scripted(script) as connection:
+        for call in calls(connection.jetstream(required_api_level=1), "S"):
+            with pytest.raises(js.Unsupported, match=r"required_api_level=1 needs server 2.12"):
+                call()
 
 
 def test_a_level_is_a_whole_number_from_one_up(server):

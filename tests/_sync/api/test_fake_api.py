@@ -14,6 +14,7 @@ from js_sync.api import api
 from js_sync.backup import backup_stream
 from js_sync.jetstream import range_reader
 from tests._sync.flow import pause, together
+from tests._sync.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
@@ -40,12 +41,11 @@ def test_a_creation_that_is_forgotten_is_sent_again():
         peer.answer(lost, NO_LEADER)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
-            assert stream.name == "S"
-            connection.flush()
-            assert session_of(connection).replies.open_requests == 0
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+        assert stream.name == "S"
+        connection.flush()
+        assert session_of(connection).replies.open_requests == 0
 
 
 def test_a_reset_that_no_server_passes_on_is_sent_again():
@@ -59,10 +59,9 @@ def test_a_reset_that_no_server_passes_on_is_sent_again():
         peer.answer(again, {**CONSUMER, "reset_seq": 4})
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
-            assert (consumer.reset(4)).name == "c"
+    with scripted(script) as connection:
+        consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
+        assert (consumer.reset(4)).name == "c"
 
 
 CALLS = [
@@ -91,9 +90,8 @@ def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
         peer.answer(peer.expect(subject), response)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            call(connection.jetstream(timeout=30))
+    with scripted(script) as connection:
+        call(connection.jetstream(timeout=30))
 
 
 TYPE = "io.nats.jetstream.api.v1.response"
@@ -110,10 +108,9 @@ def test_an_empty_response_is_no_success(subject, call, response, body):
         peer.answer(peer.expect(subject), body)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match=subject):
-                call(connection.jetstream(timeout=30))
+    with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match=subject):
+            call(connection.jetstream(timeout=30))
 
 
 @EMPTY
@@ -123,10 +120,9 @@ def test_an_empty_response_begins_no_backup(tmp_path, body):
         peer.answer(peer.expect(r"STREAM\.SNAPSHOT\.S"), body)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(InvalidResponse, match=r"SNAPSHOT\.S"):
-                backup_stream(connection.jetstream(), "S", tmp_path / "copy")
+    with scripted(script) as connection:
+        with pytest.raises(InvalidResponse, match=r"SNAPSHOT\.S"):
+            backup_stream(connection.jetstream(), "S", tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -155,9 +151,8 @@ def test_a_creation_waits_for_a_leader():
         peer.answer(peer.expect(r"STREAM\.CREATE\.S"), CREATED)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+    with scripted(script) as connection:
+        connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
 
 
 def test_missing_leader_is_reported_at_the_deadline():
@@ -181,12 +176,11 @@ def test_a_missing_leader_is_the_cause_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            with pytest.raises(js.RequestTimeout) as caught:
-                stream.info(timeout=0.5)
-            assert "no leader" in str(caught.value.__cause__)
+    with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        with pytest.raises(js.RequestTimeout) as caught:
+            stream.info(timeout=0.5)
+        assert "no leader" in str(caught.value.__cause__)
 
 
 def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
@@ -199,11 +193,10 @@ def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
-                stream.info(confirmed=True, timeout=0.5)
+    with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
+            stream.info(confirmed=True, timeout=0.5)
 
 
 def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkeypatch):
@@ -234,12 +227,11 @@ def test_stream_that_the_cluster_does_not_know_yet_is_found():
             peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": streams, "total": 0})
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            assert jet.stream_name_by_subject("s") == "S"
-            with pytest.raises(js.StreamNotFound):
-                jet.stream_name_by_subject("s")
+    with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        assert jet.stream_name_by_subject("s") == "S"
+        with pytest.raises(js.StreamNotFound):
+            jet.stream_name_by_subject("s")
 
 
 def test_requests_lost_with_a_connection_are_repeated():
@@ -311,13 +303,12 @@ def test_a_read_is_complete_though_its_consumer_is_not_deleted():
         assert not peer.expect(r"CONSUMER\.DELETE").reply
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
-            page = reader.next_page()
-            assert page.payloads == [b"fine"]
-            assert reader.next_page() is None
-            reader.close()
+    with scripted(script) as connection:
+        reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
+        page = reader.next_page()
+        assert page.payloads == [b"fine"]
+        assert reader.next_page() is None
+        reader.close()
 
 
 def test_an_object_store_that_others_create_and_delete_is_made_in_the_end():
@@ -332,11 +323,10 @@ def test_an_object_store_that_others_create_and_delete_is_made_in_the_end():
             elif "STREAM.INFO" in request.line:
                 peer.answer(request, GONE)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            store = jet.create_or_update_object_store(ObjectStoreConfig(bucket="b"))
-            assert store.bucket == "b"
+    with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        store = jet.create_or_update_object_store(ObjectStoreConfig(bucket="b"))
+        assert store.bucket == "b"
     assert not refusals
 
 
@@ -351,20 +341,18 @@ def created_and_deleted(peer: FakePeer) -> None:
 
 
 def test_an_object_store_that_is_never_made_ends_at_the_deadline():
-    with FakeServer(created_and_deleted) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises((js.StreamExists, js.RequestTimeout)):
-                connection.jetstream().create_or_update_object_store(
-                    ObjectStoreConfig(bucket="b"), timeout=0.3
-                )
+    with scripted(created_and_deleted) as connection:
+        with pytest.raises((js.StreamExists, js.RequestTimeout)):
+            connection.jetstream().create_or_update_object_store(
+                ObjectStoreConfig(bucket="b"), timeout=0.3
+            )
 
 
 def test_a_bucket_that_another_client_deletes_during_its_creation_exists():
-    with FakeServer(created_and_deleted) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            config = KeyValueConfig(bucket="b")
-            with pytest.raises(js.BucketExists, match="b exists, and another client deletes it"):
-                jet.create_key_value(config, timeout=20)
-            with pytest.raises((js.BucketExists, js.RequestTimeout)):
-                jet.create_or_update_key_value(config, timeout=0.3)
+    with scripted(created_and_deleted) as connection:
+        jet = connection.jetstream()
+        config = KeyValueConfig(bucket="b")
+        with pytest.raises(js.BucketExists, match="b exists, and another client deletes it"):
+            jet.create_key_value(config, timeout=20)
+        with pytest.raises((js.BucketExists, js.RequestTimeout)):
+            jet.create_or_update_key_value(config, timeout=0.3)

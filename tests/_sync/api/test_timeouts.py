@@ -16,9 +16,10 @@ from js_sync.groups import ElasticGroup, StaticGroup, StaticGroupConfig
 from js_sync.schedules import Schedule, Schedules
 from js_sync.workers import DeadLetters
 from tests._sync.flow import together
+from tests._sync.scripted import scripted
 from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 # Far longer than a test may take: a call that does not follow its context does not end in time.
 LONG = 3600.0
@@ -217,12 +218,11 @@ def silent(peer: FakePeer) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_end_with_the_timeout_of_their_context(call):
-    with FakeServer(silent) as server:
-        with js.connect(server.url, request_timeout=LONG) as connection:
-            with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
-                CALLS[call](connection.jetstream(timeout=SHORT))
-            with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
-                CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
+    with scripted(silent, request_timeout=LONG) as connection:
+        with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
+            CALLS[call](connection.jetstream(timeout=SHORT))
+        with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
+            CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
 
 
 OWNERS = [
@@ -268,15 +268,14 @@ def test_acknowledgements_are_confirmed_within_the_timeout_of_their_context():
         "in_progress": lambda message, consumer: message.in_progress(confirm=True),
         "an explicit one": lambda message, consumer: message.double_ack(timeout=SHORT),
     }
-    with FakeServer(script) as server:
-        with js.connect(server.url, request_timeout=LONG) as connection:
-            consumer = connection.jetstream(timeout=SHORT).bind_consumer("S", "c")
-            for word in words.values():
-                message = consumer.next(timeout=30)
-                with pytest.raises(js.RequestTimeout, match="not confirmed"):
-                    word(message, consumer)
+    with scripted(script, request_timeout=LONG) as connection:
+        consumer = connection.jetstream(timeout=SHORT).bind_consumer("S", "c")
+        for word in words.values():
             message = consumer.next(timeout=30)
-            assert consumer.double_ack([message]) == [message]
+            with pytest.raises(js.RequestTimeout, match="not confirmed"):
+                word(message, consumer)
+        message = consumer.next(timeout=30)
+        assert consumer.double_ack([message]) == [message]
 
 
 class Unconfirmed:
@@ -326,21 +325,18 @@ def test_nanoseconds_are_refused_with_a_hint():
     refused = pytest.raises(
         js.BadArgument, match=r"which is 158 years.* is this 5 s in nanoseconds"
     )
-    with FakeServer(silent) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            consumer = jet.bind_consumer("S", "c")
-            waits = {
-                "fetch": lambda jet, **t: consumer.fetch(1, **t),
-                "next": lambda jet, **t: consumer.next(**t),
-                "snapshot": lambda jet, timeout: jet.bind_stream("S").snapshot(
-                    idle_timeout=timeout
-                ),
-                "request": lambda jet, **t: connection.request("s", **t),
-            }
-            for call in (*CALLS.values(), *waits.values()):
-                with refused:
-                    call(jet, timeout=5_000_000_000)
+    with scripted(silent) as connection:
+        jet = connection.jetstream()
+        consumer = jet.bind_consumer("S", "c")
+        waits = {
+            "fetch": lambda jet, **t: consumer.fetch(1, **t),
+            "next": lambda jet, **t: consumer.next(**t),
+            "snapshot": lambda jet, timeout: jet.bind_stream("S").snapshot(idle_timeout=timeout),
+            "request": lambda jet, **t: connection.request("s", **t),
+        }
+        for call in (*CALLS.values(), *waits.values()):
+            with refused:
+                call(jet, timeout=5_000_000_000)
 
 
 def test_streams_are_created_or_updated_by_several_clients_at_once(opened, name):
@@ -381,10 +377,9 @@ def test_an_update_without_an_answer_is_tried_again():
         peer.answer(peer.expect(r"STREAM\.UPDATE\.S"), STREAM_INFO)
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=2).create_or_update_stream(STREAM)
-            assert stream.cached_info.config.subjects == ["s"]
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=2).create_or_update_stream(STREAM)
+        assert stream.cached_info.config.subjects == ["s"]
 
 
 @pytest.mark.since("2.12")
@@ -419,10 +414,9 @@ def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
                     {"error": {"code": code, "err_code": err_code, "description": description}},
                 )
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream().create_or_update_stream(STREAM)
-            assert stream.cached_info.config.subjects == ["s"]
+    with scripted(script) as connection:
+        stream = connection.jetstream().create_or_update_stream(STREAM)
+        assert stream.cached_info.config.subjects == ["s"]
 
 
 def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, name):

@@ -15,6 +15,7 @@ from js_sync.backup import backup_stream, read_backup, restore_stream
 from js_sync.backup.files import BackupWriter
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from tests.hooked import hooked
 from tests.huge import huge
 from tests.inside import api_of
@@ -508,16 +509,15 @@ def test_holes_and_bad_ends_of_a_snapshot(replies, end, error, said, tmp_path):
         if end is not None:
             peer.message(inbox, b"", status=end)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            if error is None:
-                backup = backup_stream(jet, "S", tmp_path / "copy")
-                assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
-            else:
-                with pytest.raises(error, match=said):
-                    backup_stream(jet, "S", tmp_path / "copy")
-                assert list(tmp_path.iterdir()) == []
+    with scripted(script) as connection:
+        jet = connection.jetstream()
+        if error is None:
+            backup = backup_stream(jet, "S", tmp_path / "copy")
+            assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
+        else:
+            with pytest.raises(error, match=said):
+                backup_stream(jet, "S", tmp_path / "copy")
+            assert list(tmp_path.iterdir()) == []
 
 
 def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
@@ -526,12 +526,11 @@ def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
         peer.message(inbox, ARCHIVE[:-1])
         peer.message(inbox, b"", status="204")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(InvalidResponse, match="incomplete"):
-                backup_stream(jet, "S", tmp_path / "copy")
-            assert list(tmp_path.iterdir()) == []
+    with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(InvalidResponse, match="incomplete"):
+            backup_stream(jet, "S", tmp_path / "copy")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_silence_during_a_backup_is_reported(tmp_path):
@@ -571,12 +570,11 @@ def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S")
         peer.answer(asked, {"error": busy} if busy else {"success": True})
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.JetStreamError, match="no space left") as caught:
-                restore_stream(connection.jetstream(), tmp_path)
-            notes = getattr(caught.value, "__notes__", [])
-            assert ["delete it" in note for note in notes] == ([True] if busy else [])
+    with scripted(script) as connection:
+        with pytest.raises(js.JetStreamError, match="no space left") as caught:
+            restore_stream(connection.jetstream(), tmp_path)
+        notes = getattr(caught.value, "__notes__", [])
+        assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
 def saved(folder, last_ts=None):
@@ -624,11 +622,10 @@ def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error, said
         peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
         peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(error, match=said) as caught:
-                restore_stream(connection.jetstream(), tmp_path)
-            assert getattr(caught.value, "__notes__", []) == []
+    with scripted(script) as connection:
+        with pytest.raises(error, match=said) as caught:
+            restore_stream(connection.jetstream(), tmp_path)
+        assert getattr(caught.value, "__notes__", []) == []
 
 
 def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
@@ -643,13 +640,12 @@ def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
             peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), refusal(10008, "unavailable")
         )
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.NoResponders) as caught:
-                restore_stream(connection.jetstream(), tmp_path)
-            assert "removed" not in str(caught.value)
-            [note] = caught.value.__notes__
-            assert note.startswith("a part of S may be left on the server, delete it")
+    with scripted(script) as connection:
+        with pytest.raises(js.NoResponders) as caught:
+            restore_stream(connection.jetstream(), tmp_path)
+        assert "removed" not in str(caught.value)
+        [note] = caught.value.__notes__
+        assert note.startswith("a part of S may be left on the server, delete it")
 
 
 LATER = {"messages": 2, "last_seq": 2, "last_ts": "2026-01-01T00:00:01Z"}
@@ -686,12 +682,11 @@ def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, version, e
         peer.until_left()
         assert peer.count(r"^PUB .*DELETE") == 0
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.TwinstreamError) as caught:
-                restore_stream(connection.jetstream(), tmp_path)
-            notes = getattr(caught.value, "__notes__", [])
-            assert sum("is not deleted" in note for note in notes) == (found is not None)
+    with scripted(script) as connection:
+        with pytest.raises(js.TwinstreamError) as caught:
+            restore_stream(connection.jetstream(), tmp_path)
+        notes = getattr(caught.value, "__notes__", [])
+        assert sum("is not deleted" in note for note in notes) == (found is not None)
 
 
 def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
@@ -725,12 +720,11 @@ def test_restore_without_response_explains_what_may_exist(tmp_path):
         peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout) as caught:
-                restore_stream(connection.jetstream(timeout=0.1), tmp_path)
-            [note] = caught.value.__notes__
-            assert note.startswith("the server may have begun: if S did not exist before, delete")
+    with scripted(script) as connection:
+        with pytest.raises(js.RequestTimeout) as caught:
+            restore_stream(connection.jetstream(timeout=0.1), tmp_path)
+        [note] = caught.value.__notes__
+        assert note.startswith("the server may have begun: if S did not exist before, delete")
 
 
 def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):
@@ -750,10 +744,9 @@ def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path)
         made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
         peer.answer(end, made)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            restored = restore_stream(connection.jetstream(), tmp_path)
-            assert restored.cached_info.state.last_seq == 1
+    with scripted(script) as connection:
+        restored = restore_stream(connection.jetstream(), tmp_path)
+        assert restored.cached_info.state.last_seq == 1
 
 
 EARLIER_ENDED = refusal(10048, "EOF")
@@ -775,10 +768,9 @@ def test_failure_of_an_earlier_restore_is_not_that_of_the_next(tmp_path):
         made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
         peer.answer(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x"), made)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            restored = restore_stream(connection.jetstream(), tmp_path)
-            assert restored.cached_info.state.last_seq == 1
+    with scripted(script) as connection:
+        restored = restore_stream(connection.jetstream(), tmp_path)
+        assert restored.cached_info.state.last_seq == 1
 
 
 def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
@@ -791,10 +783,9 @@ def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
         peer.until_left()
         assert peer.count(r"^PUB .*RESTORE") == 1
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.StreamExists):
-                restore_stream(connection.jetstream(), tmp_path)
+    with scripted(script) as connection:
+        with pytest.raises(js.StreamExists):
+            restore_stream(connection.jetstream(), tmp_path)
 
 
 def test_soak_many_messages_come_back_equal(opened, name, tmp_path):

@@ -10,11 +10,12 @@ import pytest
 import js_sync as js
 from js_sync.counters import Counters
 from js_sync.exactly_once import SubjectWriter
+from tests._sync.scripted import scripted
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
@@ -158,12 +159,11 @@ def test_repeats_of_a_request_count_as_one_call():
         peer.until_left()
 
     reported = []
-    with FakeServer(script, second) as server:
-        with js.connect(server.url, reconnect=QUICK, on_call=reported.append) as connection:
-            jet = connection.jetstream(timeout=30)
+    with scripted(script, second, reconnect=QUICK, on_call=reported.append) as connection:
+        jet = connection.jetstream(timeout=30)
+        jet.get_stream("S")
+        with pytest.raises(InvalidResponse) as odd:
             jet.get_stream("S")
-            with pytest.raises(InvalidResponse) as odd:
-                jet.get_stream("S")
     assert [(call.attempts, call.error) for call in reported] == [(3, None), (2, odd.value)]
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from twinstream.testing import FakePeer, FakeServer
+from tests._sync.scripted import scripted
+from twinstream.testing import FakePeer
 from twinstream.testing.fake_wire import message_frame
 
 ORDERS = r"^H?PUB orders "
@@ -90,14 +91,13 @@ def test_an_acknowledgement_is_the_same_however_it_arrives(way):
         way(peer, peer.expect(ORDERS))
         peer.answer(peer.expect(ORDERS), ack(3))
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            assert (jet.publish("orders", b"a")).seq == 1
-            assert (jet.publish("orders", b"b")).seq == 2
-            # The second of two answers may come while the next one is waited for.
-            assert (jet.publish("orders", b"c")).seq == 3
-            assert connection.stats.open_requests == 0
+    with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        assert (jet.publish("orders", b"a")).seq == 1
+        assert (jet.publish("orders", b"b")).seq == 2
+        # The second of two answers may come while the next one is waited for.
+        assert (jet.publish("orders", b"c")).seq == 3
+        assert connection.stats.open_requests == 0
 
 
 def test_what_looks_like_the_answer_inside_a_message_is_none():
@@ -113,15 +113,14 @@ def test_what_looks_like_the_answer_inside_a_message_is_none():
         peer.fence()
         peer.answer(request, ack(2))
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            news = connection.subscribe("news")
-            assert (jet.publish("orders")).seq == 1
-            assert (jet.publish("orders")).seq == 2
-            message = news.next(timeout=10)
-            assert message.data.startswith(b"first MSG _INBOX.")
-            assert message.data.endswith(ack(9))
+    with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        news = connection.subscribe("news")
+        assert (jet.publish("orders")).seq == 1
+        assert (jet.publish("orders")).seq == 2
+        message = news.next(timeout=10)
+        assert message.data.startswith(b"first MSG _INBOX.")
+        assert message.data.endswith(ack(9))
 
 
 def test_subscriber_to_everything_gets_the_response_too():
@@ -133,13 +132,12 @@ def test_subscriber_to_everything_gets_the_response_too():
             for listener in (everything, inbox):
                 peer.send(message_frame(request.reply, listener.sid, "", b"", ack(seq)))
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=30)
-            everything = connection.subscribe(">")
-            for seq in (1, 2, 3):
-                assert (jet.publish("orders")).seq == seq
-            heard = [(everything.next(timeout=10)).data for _ in range(3)]
+    with scripted(script) as connection:
+        jet = connection.jetstream(timeout=30)
+        everything = connection.subscribe(">")
+        for seq in (1, 2, 3):
+            assert (jet.publish("orders")).seq == seq
+        heard = [(everything.next(timeout=10)).data for _ in range(3)]
     assert heard == [ack(1), ack(2), ack(3)]
 
 
@@ -153,10 +151,9 @@ def test_an_answer_without_its_end_breaks_the_link():
         learn(peer)
 
     quick = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
-    with FakeServer(script, again) as server:
-        with js.connect(server.url, reconnect=quick) as connection:
-            jet = connection.jetstream(timeout=30)
-            assert (jet.publish("orders")).seq == 1
-            with pytest.raises(js.ConnectionLost, match="message size"):
-                jet.publish("orders")
-            assert (jet.publish("orders")).seq == 1
+    with scripted(script, again, reconnect=quick) as connection:
+        jet = connection.jetstream(timeout=30)
+        assert (jet.publish("orders")).seq == 1
+        with pytest.raises(js.ConnectionLost, match="message size"):
+            jet.publish("orders")
+        assert (jet.publish("orders")).seq == 1

@@ -9,6 +9,7 @@ import js_sync as js
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
 from tests._sync.flow import eventually, pause, together
+from tests._sync.scripted import scripted
 from tests._sync.streams import disconnected
 from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
@@ -64,10 +65,9 @@ def test_a_greeting_in_pieces(every):
         assert connect["no_responders"] is True
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            assert connection.server_info.version == "2.14.1"
-            connection.flush()
+    with scripted(script) as connection:
+        assert connection.server_info.version == "2.14.1"
+        connection.flush()
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,11 @@ def test_lost_connection_is_restored(trouble):
         peer.message("news", b"back")
         peer.until_left()
 
-    with FakeServer(first, second) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-            subscription = connection.subscribe("news")
-            assert (subscription.next(timeout=20)).data == b"back"
-            # The message may come before the keeper has noted that the link is whole.
-            eventually(second_link, connection)
+    with scripted(first, second, reconnect=QUICK) as connection:
+        subscription = connection.subscribe("news")
+        assert (subscription.next(timeout=20)).data == b"back"
+        # The message may come before the keeper has noted that the link is whole.
+        eventually(second_link, connection)
 
 
 def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
@@ -109,20 +108,19 @@ def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
         peer.error("Stale Connection")
         peer.close()
 
-    with FakeServer(first, welcome) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-            link = link_of(connection)
-            wait = link.wait
+    with scripted(first, welcome, reconnect=QUICK) as connection:
+        link = link_of(connection)
+        wait = link.wait
 
-            def slow(signal, deadline):
-                monkeypatch.undo()
-                came = wait(signal, deadline)
-                eventually(second_link, connection)
-                return came
+        def slow(signal, deadline):
+            monkeypatch.undo()
+            came = wait(signal, deadline)
+            eventually(second_link, connection)
+            return came
 
-            monkeypatch.setattr(link, "wait", slow)
-            with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
-                connection.flush(timeout=20)
+        monkeypatch.setattr(link, "wait", slow)
+        with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
+            connection.flush(timeout=20)
 
 
 def test_a_peer_that_answers_no_ping_is_given_up():
@@ -230,24 +228,23 @@ def test_waiter_at_a_refused_subscription_is_notified(way):
         peer.error(f'Permissions Violation for Subscription to "{subject}"')
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            consumer = jet.bind_consumer("S", "c")
-            config = ConsumerConfig(deliver_subject="here")
-            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
+    with scripted(script) as connection:
+        jet = connection.jetstream()
+        consumer = jet.bind_consumer("S", "c")
+        config = ConsumerConfig(deliver_subject="here")
+        push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
 
-            def wait():
-                if way == "fetch":
-                    consumer.fetch(1, timeout=20)
-                elif way == "messages":
-                    consumer.messages().next(timeout=20)
-                else:
-                    open_push(push, "c")
-                    push.next(timeout=20)
+        def wait():
+            if way == "fetch":
+                consumer.fetch(1, timeout=20)
+            elif way == "messages":
+                consumer.messages().next(timeout=20)
+            else:
+                open_push(push, "c")
+                push.next(timeout=20)
 
-            with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
-                wait()
+        with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
+            wait()
 
 
 def test_flow_control_of_a_link_that_broke_ends_no_iteration():

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from js_sync.exactly_once import SubjectWriter
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from tests.descriptors import socket_to
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -55,12 +56,11 @@ def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(call, r
                 sid = peer.sid(operation.reply)
                 peer.send(f"HMSG {operation.reply} {sid} ".encode() + rest)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-            with pytest.raises(js.TwinstreamError):
-                call(connection.jetstream())
-            connection.flush()
-            assert connection.stats.connects == 1
+    with scripted(script, reconnect=QUICK) as connection:
+        with pytest.raises(js.TwinstreamError):
+            call(connection.jetstream())
+        connection.flush()
+        assert connection.stats.connects == 1
 
 
 def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(server, name):

@@ -11,10 +11,11 @@ import js_sync as js
 from js_sync.coordination import Coordination
 from js_sync.workers import DeadLetters, HandlerFailed, Reject, Retry, Worker
 from tests._sync.flow import eventually
+from tests._sync.scripted import scripted
 from tests._sync.streams import filled
 from tests.logged import levels, texts
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 ONCE = Retry(attempts=2, first=0.01, factor=1)
@@ -317,15 +318,14 @@ def test_a_publish_that_is_sent_again_is_logged_once(way, caplog):
             peer.message(peer.expect(r"^H?PUB orders ").reply, status="503")
         peer.answer(peer.expect(r"^H?PUB orders "), {"stream": "S", "seq": 7})
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            if way == "one":
-                jet.publish("orders", b"x", retry_wait=0.01)
-            else:
-                requests = [js.PublishRequest(subject="orders", data=b"x")]
-                outcomes = jet.publish_many(requests, retry_wait=0.01)
-                assert [each.seq for each in outcomes] == [7]
+    with scripted(script) as connection:
+        jet = connection.jetstream()
+        if way == "one":
+            jet.publish("orders", b"x", retry_wait=0.01)
+        else:
+            requests = [js.PublishRequest(subject="orders", data=b"x")]
+            outcomes = jet.publish_many(requests, retry_wait=0.01)
+            assert [each.seq for each in outcomes] == [7]
     [text] = texts(caplog, "publisher", logging.WARNING)
     assert text.startswith("publishing: orders: ")
     assert text.endswith("; trying again")

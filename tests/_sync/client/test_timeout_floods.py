@@ -9,10 +9,11 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests._sync.scripted import scripted
 from tests.fake.answers import CONSUMER
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.models import ConsumerConfig
-from twinstream.testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing import FakePeer, ScriptError
 
 
 class Flood:
@@ -57,16 +58,15 @@ def test_a_flood_of_pings_does_not_delay_a_timeout():
         peer.expect("^PUB question")
         flood.send(peer, b"PING\r\n" * 10_000)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
+    with scripted(script) as connection:
 
-            def in_time():
-                late = lateness(lambda: connection.request("question", timeout=0.2), 0.2)
-                return late < 0.6
+        def in_time():
+            late = lateness(lambda: connection.request("question", timeout=0.2), 0.2)
+            return late < 0.6
 
-            # One of several, because other processes delay some of the calls.
-            eventually(in_time)
-            assert not flood.is_over
+        # One of several, because other processes delay some of the calls.
+        eventually(in_time)
+        assert not flood.is_over
 
 
 def test_other_responders_do_not_delay_the_timeout_of_a_publish():
@@ -78,11 +78,10 @@ def test_other_responders_do_not_delay_the_timeout_of_a_publish():
         to = request.reply
         flood.send(peer, f"MSG {to} {peer.sid(to)} 2\r\nno\r\n".encode() * 2000)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            with pytest.raises(js.TwinstreamError):
-                connection.jetstream().publish("s", timeout=0.3)
-            assert not flood.is_over
+    with scripted(script) as connection:
+        with pytest.raises(js.TwinstreamError):
+            connection.jetstream().publish("s", timeout=0.3)
+        assert not flood.is_over
 
 
 def test_statuses_do_not_delay_the_timeout_of_an_iteration():
@@ -92,12 +91,11 @@ def test_statuses_do_not_delay_the_timeout_of_an_iteration():
         peer.handshake()
         flood.send(peer, statuses(peer, peer.expect_pull().reply))
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            with consumer.messages() as messages:
-                assert messages.next(timeout=0.3) is None
-                assert not flood.is_over
+    with scripted(script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        with consumer.messages() as messages:
+            assert messages.next(timeout=0.3) is None
+            assert not flood.is_over
 
 
 def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
@@ -110,9 +108,8 @@ def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
         flood.send(peer, statuses(peer, "deliveries"))
 
     config = ConsumerConfig(durable_name="c", deliver_subject="deliveries")
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            with stream.push_messages(config) as messages:
-                assert messages.next(timeout=0.3) is None
-                assert not flood.is_over
+    with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        with stream.push_messages(config) as messages:
+            assert messages.next(timeout=0.3) is None
+            assert not flood.is_over

@@ -13,6 +13,7 @@ from attrs import evolve
 import js_sync as js
 from js_sync.consume.buffer import MessageBuffer
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
@@ -20,7 +21,7 @@ from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
 from twinstream.errors import PullError, PullRefused
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 
 def test_fetch_ends_when_it_is_full(opened, name):
@@ -636,8 +637,7 @@ def test_single_message_is_requested_in_two_steps(count):
         assert second.json["expires"] == 5_000_000_000
         peer.deliver(second, 1, b"here")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            batch = consumer.fetch(1, timeout=5, two_step=True)
-            assert [message.data for message in batch] == [b"here"]
+    with scripted(script) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        batch = consumer.fetch(1, timeout=5, two_step=True)
+        assert [message.data for message in batch] == [b"here"]

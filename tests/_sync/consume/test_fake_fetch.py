@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 import js_sync as js
+from tests._sync.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES
 from twinstream.errors import InvalidResponse
@@ -125,10 +126,9 @@ def test_headers_that_look_like_a_status_are_a_message():
         for status in ("409 Consumer Deleted", "503", "404 No Messages"):
             peer.message(pull.reply, b"x", subject="a", reply=reply, status=status)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            batch = (consumer_of(connection)).fetch(3, timeout=5)
-            assert (len(batch), batch.reason) == (3, js.BatchEnd.FILLED)
+    with scripted(script) as connection:
+        batch = (consumer_of(connection)).fetch(3, timeout=5)
+        assert (len(batch), batch.reason) == (3, js.BatchEnd.FILLED)
 
 
 @pytest.mark.parametrize("every", [1, 3, 64])
@@ -141,12 +141,11 @@ def test_frames_in_pieces(every):
             peer.deliver(pull, seq, b"\r\n" * seq, headers={"A": seq})
         peer.status(pull, 408, "Request Timeout", Nats_Pending_Messages=1)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            batch = (consumer_of(connection)).fetch(6, timeout=5)
-            assert [message.data for message in batch] == [b"\r\n" * seq for seq in range(1, 6)]
-            assert [message.headers["A"] for message in batch] == list("12345")
-            assert batch.reason is js.BatchEnd.EXPIRED
+    with scripted(script) as connection:
+        batch = (consumer_of(connection)).fetch(6, timeout=5)
+        assert [message.data for message in batch] == [b"\r\n" * seq for seq in range(1, 6)]
+        assert [message.headers["A"] for message in batch] == list("12345")
+        assert batch.reason is js.BatchEnd.EXPIRED
 
 
 def test_request_without_an_end_is_cancelled():
@@ -164,13 +163,12 @@ def test_request_without_an_end_is_cancelled():
         assert again.reply.rpartition(".")[0] != pull.reply.rpartition(".")[0]
         peer.deliver(again, 2)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = consumer_of(connection)
-            batch = consumer.fetch(2, timeout=0.05)
-            assert (len(batch), batch.reason) == (1, js.BatchEnd.EXPIRED)
-            assert "in time" in batch.detail
-            assert len(consumer.fetch(1, timeout=5)) == 1
+    with scripted(script) as connection:
+        consumer = consumer_of(connection)
+        batch = consumer.fetch(2, timeout=0.05)
+        assert (len(batch), batch.reason) == (1, js.BatchEnd.EXPIRED)
+        assert "in time" in batch.detail
+        assert len(consumer.fetch(1, timeout=5)) == 1
 
 
 def test_double_ack_does_not_accept_a_status_as_confirmation():
@@ -186,16 +184,15 @@ def test_double_ack_does_not_accept_a_status_as_confirmation():
         peer.message(ack.reply, b"odd")
         peer.answer(peer.expect(r"^PUB \$JS\.ACK"), b"")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            message = (consumer_of(connection)).next(timeout=5)
-            for error in (js.NoResponders, js.NoResponders, InvalidResponse):
-                with pytest.raises(error):
-                    message.double_ack(timeout=5)
-                assert not message.is_acknowledged
-            message.double_ack(timeout=5)
-            with pytest.raises(js.AlreadyAcknowledged):
-                message.ack()
+    with scripted(script) as connection:
+        message = (consumer_of(connection)).next(timeout=5)
+        for error in (js.NoResponders, js.NoResponders, InvalidResponse):
+            with pytest.raises(error):
+                message.double_ack(timeout=5)
+            assert not message.is_acknowledged
+        message.double_ack(timeout=5)
+        with pytest.raises(js.AlreadyAcknowledged):
+            message.ack()
 
 
 def test_double_ack_without_confirmation_explains_the_consequences():
@@ -206,13 +203,12 @@ def test_double_ack_without_confirmation_explains_the_consequences():
             peer.expect(r"^PUB \$JS\.ACK")
         peer.reset()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url, reconnect=None) as connection:
-            message = (consumer_of(connection)).next(timeout=5)
-            for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
-                with pytest.raises(error, match="may be redelivered after the consumer's ack_wait"):
-                    message.double_ack(timeout=timeout)
-                assert not message.is_acknowledged
+    with scripted(script, reconnect=None) as connection:
+        message = (consumer_of(connection)).next(timeout=5)
+        for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
+            with pytest.raises(error, match="may be redelivered after the consumer's ack_wait"):
+                message.double_ack(timeout=timeout)
+            assert not message.is_acknowledged
 
 
 @pytest.mark.parametrize(
@@ -234,15 +230,14 @@ def test_each_acknowledgement_may_be_confirmed(call, arguments, word):
         assert told.payload == word
         peer.answer(told, b"")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            message = (consumer_of(connection)).next(timeout=5)
-            say = getattr(message, call)
-            with pytest.raises(js.NoResponders):
-                say(*arguments, confirm=True)
-            assert not message.is_acknowledged
+    with scripted(script) as connection:
+        message = (consumer_of(connection)).next(timeout=5)
+        say = getattr(message, call)
+        with pytest.raises(js.NoResponders):
             say(*arguments, confirm=True)
-            assert message.is_acknowledged is (call != "in_progress")
+        assert not message.is_acknowledged
+        say(*arguments, confirm=True)
+        assert message.is_acknowledged is (call != "in_progress")
 
 
 def test_batch_reports_unconfirmed_acknowledgements():
@@ -257,13 +252,12 @@ def test_batch_reports_unconfirmed_acknowledgements():
         peer.message(acks[2].reply, status="503")
         peer.answer(acks[1], b"")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = consumer_of(connection)
-            batch = consumer.fetch(4, timeout=5)
-            left = consumer.double_ack(batch, timeout=1)
-            assert [message.metadata.stream_seq for message in left] == [1, 3]
-            assert [message.is_acknowledged for message in batch] == [False, True, False, True]
+    with scripted(script) as connection:
+        consumer = consumer_of(connection)
+        batch = consumer.fetch(4, timeout=5)
+        left = consumer.double_ack(batch, timeout=1)
+        assert [message.metadata.stream_seq for message in left] == [1, 3]
+        assert [message.is_acknowledged for message in batch] == [False, True, False, True]
 
 
 def test_a_batch_is_not_confirmed_where_the_link_breaks():
@@ -276,11 +270,10 @@ def test_a_batch_is_not_confirmed_where_the_link_breaks():
             peer.expect(r"^PUB \$JS\.ACK")
         peer.reset()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url, reconnect=None) as connection:
-            consumer = consumer_of(connection)
-            batch = consumer.fetch(2, timeout=5)
-            assert consumer.double_ack(batch, timeout=30) == list(batch)
+    with scripted(script, reconnect=None) as connection:
+        consumer = consumer_of(connection)
+        batch = consumer.fetch(2, timeout=5)
+        assert consumer.double_ack(batch, timeout=30) == list(batch)
 
 
 def got(connection):
@@ -302,14 +295,13 @@ def test_the_first_fetch_waits_until_the_consumer_is_reached(wait, handle):
         peer.deliver(peer.expect_pull(), 1, b"fine")
         peer.status(peer.expect_pull(), 503)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = handle(connection)
-            [message] = consumer.fetch(1, wait=wait)
-            assert message.data == b"fine"
-            # The consumer existed: now it is deleted, or has no leader.
-            with pytest.raises(js.NoResponders):
-                consumer.fetch(1, wait=wait)
+    with scripted(script) as connection:
+        consumer = handle(connection)
+        [message] = consumer.fetch(1, wait=wait)
+        assert message.data == b"fine"
+        # The consumer existed: now it is deleted, or has no leader.
+        with pytest.raises(js.NoResponders):
+            consumer.fetch(1, wait=wait)
 
 
 @HANDLES

@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_sync.consume.pull_subscription import PullChannel
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
 from tests.hooked import starts
@@ -101,15 +102,14 @@ def test_what_is_buffered_is_handed_over_before_an_end(row):
         peer.reach("said")
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            messages, _ = iterating(connection)
-            with messages:
-                assert [(messages.next(timeout=5)).data for _ in range(3)] == [
-                    b"1",
-                    b"2",
-                    b"3",
-                ]
+    with scripted(script) as connection:
+        messages, _ = iterating(connection)
+        with messages:
+            assert [(messages.next(timeout=5)).data for _ in range(3)] == [
+                b"1",
+                b"2",
+                b"3",
+            ]
 
 
 def test_messages_that_are_waited_for_one_by_one_are_counted():
@@ -393,18 +393,17 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
         peer.deliver(peer.expect_pull(), 5)
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            messages, _ = iterating(connection)
-            with messages:
-                with pytest.raises(PullRefused) as caught:
-                    messages.next(timeout=5)
-                assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
-            messages, reports = iterating(connection, max_messages=4)
-            with messages:
-                for seq in range(1, 6):
-                    assert (messages.next(timeout=5)).metadata.stream_seq == seq
-            assert len(reports) == 1
+    with scripted(script) as connection:
+        messages, _ = iterating(connection)
+        with messages:
+            with pytest.raises(PullRefused) as caught:
+                messages.next(timeout=5)
+            assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
+        messages, reports = iterating(connection, max_messages=4)
+        with messages:
+            for seq in range(1, 6):
+                assert (messages.next(timeout=5)).metadata.stream_seq == seq
+        assert len(reports) == 1
 
 
 def test_a_failed_iterator_ends_after_its_buffered_messages():

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
 from twinstream.testing import FakePeer, FakeServer
 
@@ -41,15 +42,14 @@ def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
         deliver(peer, peer.expect_pull(), 1, 13)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW, on_report=reports.append) as messages:
-                assert taken(messages, 3) == [11, 12, 13]
-                assert messages.resets == 1
-            assert f"the server has sent {sent} messages" in str(reports[0])
-            assert "2 arrived" in str(reports[0])
+    with scripted(script) as connection:
+        reports = []
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(**SLOW, on_report=reports.append) as messages:
+            assert taken(messages, 3) == [11, 12, 13]
+            assert messages.resets == 1
+        assert f"the server has sent {sent} messages" in str(reports[0])
+        assert "2 arrived" in str(reports[0])
 
 
 def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
@@ -102,12 +102,11 @@ def test_the_next_consumer_starts_after_what_the_server_has_looked_through():
         deliver(peer, peer.expect_pull(), 1, 5001)
         leave(peer, config["name"])
 
-    with FakeServer(script, script) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(subjects="s.a", **SLOW) as messages:
-                assert taken(messages, 2) == [11, 5001]
-                assert messages.position == 5001
+    with scripted(script, script, reconnect=QUICK) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(subjects="s.a", **SLOW) as messages:
+            assert taken(messages, 2) == [11, 5001]
+            assert messages.position == 5001
 
 
 def test_a_heartbeat_without_positions_changes_nothing():
@@ -121,12 +120,11 @@ def test_a_heartbeat_without_positions_changes_nothing():
         deliver(peer, pull, 2, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW) as messages:
-                assert taken(messages, 2) == [11, 12]
-                assert (messages.resets, messages.scanned) == (0, 12)
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(**SLOW) as messages:
+            assert taken(messages, 2) == [11, 12]
+            assert (messages.resets, messages.scanned) == (0, 12)
 
 
 # ---- probes
@@ -196,13 +194,12 @@ def test_a_probe_without_responders_reveals_a_deleted_consumer():
         deliver(peer, peer.expect_pull(), 1, 14)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"deliver_policy": "last_per_subject", "max_messages": 30}
-            with stream.ordered(**options, **SLOW) as messages:
-                assert taken(messages, 2) == [11, 14]
-                assert messages.resets == 1
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"deliver_policy": "last_per_subject", "max_messages": 30}
+        with stream.ordered(**options, **SLOW) as messages:
+            assert taken(messages, 2) == [11, 14]
+            assert messages.resets == 1
 
 
 @pytest.mark.parametrize(
@@ -271,13 +268,12 @@ def test_a_consumer_that_waits_for_a_messages_time_is_left_alone():
         deliver(peer, again, 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"replay_policy": "original", "max_messages": 7}
-            with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
-                assert taken(messages, 1) == [11]
-                assert messages.resets == 0
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"replay_policy": "original", "max_messages": 7}
+        with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
+            assert taken(messages, 1) == [11]
+            assert messages.resets == 0
 
 
 # ---- refusals
@@ -293,15 +289,14 @@ def test_a_message_that_is_too_big_costs_no_consumer():
         deliver(peer, peer.expect_pull(), 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            options = {"max_bytes": 200, "on_report": reports.append}
-            with stream.ordered(**options, **SLOW) as messages:
-                assert taken(messages, 1) == [11]
-                assert messages.resets == 0
-            assert "Message Size Exceeds MaxBytes" in str(reports)
+    with scripted(script) as connection:
+        reports = []
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        options = {"max_bytes": 200, "on_report": reports.append}
+        with stream.ordered(**options, **SLOW) as messages:
+            assert taken(messages, 1) == [11]
+            assert messages.resets == 0
+        assert "Message Size Exceeds MaxBytes" in str(reports)
 
 
 def test_consumers_that_are_lost_at_once_are_created_with_pauses():
@@ -358,13 +353,12 @@ def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(9))
         leave(peer, peer.expect(r"CONSUMER\.CREATE\.S").json["config"]["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW) as messages:
-                with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                    messages.next(timeout=1)
-                assert messages.consumer_name is None
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(**SLOW) as messages:
+            with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                messages.next(timeout=1)
+            assert messages.consumer_name is None
 
 
 def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
@@ -414,11 +408,10 @@ def test_the_deletion_of_a_lost_consumer_is_not_waited_for():
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW) as messages:
-                assert taken(messages, 1) == [12]
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(**SLOW) as messages:
+            assert taken(messages, 1) == [12]
 
 
 def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_next():
@@ -435,11 +428,10 @@ def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_next()
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script, script) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW) as messages:
-                assert taken(messages, 2) == [11, 12]
+    with scripted(script, script, reconnect=QUICK) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(**SLOW) as messages:
+            assert taken(messages, 2) == [11, 12]
 
 
 def test_attempts_to_replace_a_lost_consumer_may_be_limited():
@@ -455,14 +447,13 @@ def test_attempts_to_replace_a_lost_consumer_may_be_limited():
         deliver(peer, peer.expect_pull(), 1, 12)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
-                with pytest.raises(js.JetStreamError, match="insufficient resources"):
-                    messages.next(timeout=20)
-                # A later call tries again.
-                assert taken(messages, 1) == [12]
+    with scripted(script) as connection:
+        stream = connection.jetstream(timeout=20).bind_stream("S")
+        with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
+            with pytest.raises(js.JetStreamError, match="insufficient resources"):
+                messages.next(timeout=20)
+            # A later call tries again.
+            assert taken(messages, 1) == [12]
 
 
 def test_an_attempt_without_time_does_not_hide_why_the_one_before_failed():

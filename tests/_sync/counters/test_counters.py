@@ -11,6 +11,7 @@ import js_sync as js
 from js_sync.counters import Counters
 from tests._sync.flow import eventually, pause, together
 from tests._sync.lossy import Lossy
+from tests._sync.scripted import scripted
 from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -347,10 +348,9 @@ def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored():
         body = "eyJ2YWwiOiIxMiJ9"  # {"val":"12"}
         peer.answer(peer.expect(r"MSG\.GET\.S"), {"message": {**stored, "data": body}})
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            counters = Counters(connection.jetstream(), "S")
-            assert counters.add("s.hits", 5) == 12
+    with scripted(script) as connection:
+        counters = Counters(connection.jetstream(), "S")
+        assert counters.add("s.hits", 5) == 12
 
 
 def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
@@ -378,7 +378,6 @@ def test_old_server_is_reported():
         peer.handshake(version="2.11.11")
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
-                Counters(connection.jetstream(), "S").get("s")
+    with scripted(script) as connection:
+        with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
+            Counters(connection.jetstream(), "S").get("s")

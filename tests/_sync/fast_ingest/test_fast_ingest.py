@@ -8,9 +8,10 @@ import pytest
 import js_sync as js
 from js_sync.fast_ingest import FastIngest, Ingested
 from tests._sync.flow import ended, eventually
+from tests._sync.scripted import scripted
 from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
-from twinstream.testing import FakePeer, FakeServer, Proxy
+from twinstream.testing import FakePeer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 SUBJECT = "orders"
@@ -240,11 +241,10 @@ def test_a_server_that_is_too_old(name):
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.12.8")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            with pytest.raises(js.Unsupported, match=r"2\.14\.0.*2\.12\.8"):
-                taken(FastIngest(jet, "S", messages("orders", 3)))
+    with scripted(script) as connection:
+        jet = connection.jetstream()
+        with pytest.raises(js.Unsupported, match=r"2\.14\.0.*2\.12\.8"):
+            taken(FastIngest(jet, "S", messages("orders", 3)))
 
 
 @pytest.mark.since("2.14")
@@ -353,11 +353,10 @@ def refuse(peer: FakePeer, request, err_code):
 
 def run(script, count, **options):
     """Return the outcomes of `count` messages with a script as the server."""
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            options.setdefault("raise_failures", False)
-            ingest = FastIngest(connection.jetstream(), "S", messages(SUBJECT, count), **options)
-            return [each for each in ingest]
+    with scripted(script) as connection:
+        options.setdefault("raise_failures", False)
+        ingest = FastIngest(connection.jetstream(), "S", messages(SUBJECT, count), **options)
+        return [each for each in ingest]
 
 
 def test_lost_acknowledgement_is_requested_again():
@@ -569,8 +568,7 @@ def test_a_subject_that_the_user_may_not_use(place):
 
     requests = messages(SUBJECT, 2)
     requests.insert(place, js.PublishRequest(subject="secret"))
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            ingest = FastIngest(connection.jetstream(), "S", requests, raise_failures=False)
-            outcomes = [each for each in ingest]
+    with scripted(script) as connection:
+        ingest = FastIngest(connection.jetstream(), "S", requests, raise_failures=False)
+        outcomes = [each for each in ingest]
     assert failures(outcomes) == {place: js.PermissionDenied}

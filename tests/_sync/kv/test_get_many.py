@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from tests._sync.buckets import bucket
 from tests._sync.flow import together
+from tests._sync.scripted import scripted
 from twinstream.models import KeyValueConfig, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -238,14 +239,13 @@ def test_own_writes_are_read_after_another_program_has_raised_the_replicas():
         # A key that this program did not write.
         peer.answer(peer.expect(leaders), {"error": {"code": 404, "err_code": 10037}})
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            made = connection.jetstream().get_key_value("B")
-            assert made.put("a", b"new") == 9
-            assert (made.get_many("a"))["a"].value == b"new"
-            for _ in range(2):
-                assert (made.get("a")).revision == 9
-            assert made.entry("b") is None
+    with scripted(script) as connection:
+        made = connection.jetstream().get_key_value("B")
+        assert made.put("a", b"new") == 9
+        assert (made.get_many("a"))["a"].value == b"new"
+        for _ in range(2):
+            assert (made.get("a")).revision == 9
+        assert made.entry("b") is None
 
 
 def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, name):

@@ -15,11 +15,12 @@ import pytest
 import js_sync as js
 from tests._sync.buckets import bucket, listed
 from tests._sync.flow import eventually, together
+from tests._sync.scripted import scripted
 from twinstream.codecs import PathKeys
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.errors import InvalidResponse, ValueTooLarge
 from twinstream.models import KeyValueConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer, Proxy
+from twinstream.testing import FakePeer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 PUT = r"^PUB \$KV\.B\."
@@ -106,11 +107,10 @@ def test_other_keys_do_not_wait_for_a_key_in_flight():
         stored(peer, peer.expect(PUT), 3)
         stored(peer, peer.expect(PUT), 4)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            made = connection.jetstream().bind_key_value("B")
-            items = [("a", b"1"), ("b", b"2"), ("a", b"3"), ("c", b"4")]
-            assert seqs(made.put_many(items)) == [2, 1, 3, 4]
+    with scripted(script) as connection:
+        made = connection.jetstream().bind_key_value("B")
+        items = [("a", b"1"), ("b", b"2"), ("a", b"3"), ("c", b"4")]
+        assert seqs(made.put_many(items)) == [2, 1, 3, 4]
 
 
 def test_value_that_is_sent_again_does_not_replace_a_later_one():
@@ -127,10 +127,9 @@ def test_value_that_is_sent_again_does_not_replace_a_later_one():
         assert last.payload == b"2"
         stored(peer, last, 2)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            made = connection.jetstream().bind_key_value("B")
-            assert seqs(made.put_many([("a", b"1"), ("a", b"2")])) == [1, 2]
+    with scripted(script) as connection:
+        made = connection.jetstream().bind_key_value("B")
+        assert seqs(made.put_many([("a", b"1"), ("a", b"2")])) == [1, 2]
 
 
 def stored(peer: FakePeer, request, seq: int, stream: str = "KV_B") -> None:
@@ -347,12 +346,11 @@ def test_writes_without_a_response_are_looked_up_and_repeated_once():
         assert (last.payload, "$KV.B.b" in last.line) == (b"6", True)
         stored(peer, last, 10)
 
-    with FakeServer(script, rest) as server:
-        with js.connect(server.url, reconnect=PATIENT) as connection:
-            made = connection.jetstream().get_key_value("B")
-            items = [(key, b"%d" % at) for at, key in enumerate("abcdeb", 1)]
-            outcomes = made.put_many(items, raise_failures=False)
-            *stored_ones, unknown, last = [each for each in outcomes]
+    with scripted(script, rest, reconnect=PATIENT) as connection:
+        made = connection.jetstream().get_key_value("B")
+        items = [(key, b"%d" % at) for at, key in enumerate("abcdeb", 1)]
+        outcomes = made.put_many(items, raise_failures=False)
+        *stored_ones, unknown, last = [each for each in outcomes]
     assert [each.seq for each in stored_ones] == [5, 6, 8, 9]
     assert last.seq == 10
     assert (unknown.key, type(unknown.error)) == ("e", js.OutcomeUnknown)
@@ -375,11 +373,10 @@ def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients(window):
         assert (again.payload, b"Subject-Sequence: 5" in again.headers) == (b"2", True)
         stored(peer, again, 6)
 
-    with FakeServer(script, rest) as server:
-        with js.connect(server.url, reconnect=PATIENT) as connection:
-            made = connection.jetstream().get_key_value("B")
-            items = [("a", b"1"), ("a", b"2")]
-            assert seqs(made.put_many(items, window=window)) == [5, 6]
+    with scripted(script, rest, reconnect=PATIENT) as connection:
+        made = connection.jetstream().get_key_value("B")
+        items = [("a", b"1"), ("a", b"2")]
+        assert seqs(made.put_many(items, window=window)) == [5, 6]
 
 
 def test_items_fail_together_while_the_server_is_away(server, name):
@@ -421,12 +418,11 @@ def test_silent_server_is_a_timeout_of_each_item():
         info(peer)
         stored(peer, peer.expect(PUT), 1)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            made = connection.jetstream().bind_key_value("B")
-            items = [("a", b"1"), ("b", b"2"), ("a", b"3")]
-            outcomes = made.put_many(items, timeout=0.5, raise_failures=False)
-            first, second, third = [each for each in outcomes]
+    with scripted(script) as connection:
+        made = connection.jetstream().bind_key_value("B")
+        items = [("a", b"1"), ("b", b"2"), ("a", b"3")]
+        outcomes = made.put_many(items, timeout=0.5, raise_failures=False)
+        first, second, third = [each for each in outcomes]
     assert [type(each.error) for each in (first, second)] == [js.RequestTimeout] * 2
     assert third.seq == 1
 

@@ -8,6 +8,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
+from tests._sync.scripted import scripted
 from tests.inside import api_of, session_of
 from twinstream.errors import AtomicBatchUnknown, InvalidResponse
 from twinstream.models import StreamConfig
@@ -471,11 +472,10 @@ def test_the_first_message_waits_until_the_stream_is_reached():
         commit = peer.expect(r"^HPUB s\.0 ")
         peer.answer(commit, {"stream": "S", "seq": 7, "batch": "b", "count": 1})
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            with connection.jetstream().atomic_batch(id="b") as batch:
-                batch.add("s.0", b"x")
-            assert batch.ack.seq == 7
+    with scripted(script) as connection:
+        with connection.jetstream().atomic_batch(id="b") as batch:
+            batch.add("s.0", b"x")
+        assert batch.ack.seq == 7
 
 
 def test_a_batch_without_a_stream_has_no_responders():
@@ -485,12 +485,11 @@ def test_a_batch_without_a_stream_has_no_responders():
             if request.reply:
                 peer.message(request.reply, status="503")
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            batch = connection.jetstream(timeout=600).atomic_batch()
-            with pytest.raises(js.NoResponders):
-                batch.add("s.0", b"x")
-            assert batch.outcome is js.AtomicOutcome.ABANDONED
+    with scripted(script) as connection:
+        batch = connection.jetstream(timeout=600).atomic_batch()
+        with pytest.raises(js.NoResponders):
+            batch.add("s.0", b"x")
+        assert batch.outcome is js.AtomicOutcome.ABANDONED
 
 
 def test_a_commit_that_somebody_else_answers_is_not_believed():

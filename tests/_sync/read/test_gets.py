@@ -10,10 +10,11 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests._sync.scripted import scripted
 from tests.inside import session_of
 from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer
 
 BOTH = pytest.mark.parametrize("direct", [False, True])
 
@@ -183,14 +184,13 @@ def test_statuses_of_a_direct_get_are_errors_with_their_code():
         asked = peer.expect(r"^PUB \$JS\.API\.DIRECT\.GET\.S")
         peer.message(asked.reply, b"not the server", headers={"Who": "me"})
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
-            for code in (408, 500):
-                with pytest.raises(js.JetStreamError) as caught:
-                    stream.get_message(1, direct=True)
-                assert caught.value.code == code
-            with pytest.raises(js.MessageNotFound):
-                stream.get_last_message("s.*", direct=True)
-            with pytest.raises(InvalidResponse, match="direct get"):
+    with scripted(script) as connection:
+        stream = connection.jetstream().bind_stream("S")
+        for code in (408, 500):
+            with pytest.raises(js.JetStreamError) as caught:
                 stream.get_message(1, direct=True)
+            assert caught.value.code == code
+        with pytest.raises(js.MessageNotFound):
+            stream.get_last_message("s.*", direct=True)
+        with pytest.raises(InvalidResponse, match="direct get"):
+            stream.get_message(1, direct=True)

@@ -12,6 +12,7 @@ import pytest
 import js_sync as js
 from js_sync.schedules import Schedule, Schedules, StoredSchedule
 from tests._sync.flow import eventually
+from tests._sync.scripted import scripted
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
 from twinstream.errors import InvalidResponse
@@ -192,10 +193,9 @@ def test_a_former_leader_does_not_decide_about_a_result(first):
         peer.answer(request, {"stream": "S", "seq": 10})
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            schedules = Schedules(connection.jetstream(), "S")
-            assert (schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
+    with scripted(script) as connection:
+        schedules = Schedules(connection.jetstream(), "S")
+        assert (schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
 
 
 def test_the_first_call_checks_the_stream(server, name):
