@@ -14,6 +14,7 @@ from codegen.site.llms import write_llms
 from codegen.site.public_names import public_objects
 from codegen.site.raised_texts import raised_texts
 from codegen.site.reference import pages
+from codegen.site.screenshots import PICTURES
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMED = re.compile(r"(?:^\.\. py:\w+:: |^ {10,})((?:js_|twinstream)[\w.]+)", re.M)
@@ -143,3 +144,14 @@ def test_llms_txt_names_each_page(sources: Path, tmp_path: Path) -> None:
     assert [
         each for each in linked if each.endswith(".md") and not (tmp_path / each).exists()
     ] == []
+
+
+def test_the_pictures_show_pages_that_exist(sources: Path) -> None:
+    shown = {page.partition(".html")[0] for page, _, _ in PICTURES.values()} - {"search"}
+    assert [each for each in shown if not list(sources.glob(f"{each}.*"))] == []
+
+
+def test_the_front_page_shows_the_first_program_of_the_readme(sources: Path) -> None:
+    front = (sources / "index.md").read_text()
+    assert "```python\nimport js_" in front
+    assert "<!-- The first program" not in front

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,9 @@ _ROOT: Final = Path(__file__).parents[2]
 _BUILD: Final = _ROOT / "build"
 # Pages that stand beside README in the repository, and in the site beside the guides.
 _BESIDE: Final = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md")
+
+# Where the front page shows a program.
+_PROGRAM: Final = "<!-- The first program of README stands here. -->"
 
 
 def collect(folder: Path) -> None:
@@ -33,6 +37,10 @@ def collect(folder: Path) -> None:
         # The site offers the programs as downloads.
         text = text.replace("](../examples/", "](examples/")
         page.write_text(text)
+    front, readme = folder / "index.md", folder / "README.md"
+    program = re.search(r"^```python\n.*?^```$", readme.read_text(), re.MULTILINE | re.DOTALL)
+    assert program is not None, "README has no program"
+    front.write_text(front.read_text().replace(_PROGRAM, program[0]))
     for path, text in pages().items():
         target = folder / "reference" / path
         target.parent.mkdir(parents=True, exist_ok=True)

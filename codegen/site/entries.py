@@ -23,6 +23,9 @@ _CONFIG: Final[Any] = Config(
     napoleon_use_param=True, napoleon_use_rtype=False, napoleon_use_ivar=True
 )
 
+# A class with more methods begins with a line of links to them.
+_FEW: Final = 5
+
 Named = dict[str, Any]
 """The forms of one object by their full names, such as those of both twins."""
 
@@ -41,9 +44,16 @@ def _class(named: Named) -> str:
     cls = next(iter(named.values()))
     kind = "exception" if issubclass(cls, BaseException) else "class"
     forms = {f"{name}{shown_signature(each)}": each for name, each in named.items()}
-    parts = [_directive(kind, forms, {}, _rst(inspect.getdoc(cls) or ""))]
-    parts += _members(_owners(named), cls)
-    return "".join(parts)
+    owners = _owners(named)
+    body = _rst(inspect.getdoc(cls) or "") + _overview(next(iter(owners)), cls)
+    return "".join([_directive(kind, forms, {}, body), *_members(owners, cls)])
+
+
+def _overview(name: str, cls: type) -> str:
+    """Return a line with links to the methods of a class, if there are many."""
+    methods = [each.name for each in members(cls) if each.function is not None]
+    links = [f":py:meth:`{each} <{name}.{each}>`" for each in methods]
+    return f"\n\nMethods: {', '.join(links)}\n" if len(links) > _FEW else ""
 
 
 def shown_signature(cls: type) -> str:

@@ -14,7 +14,7 @@ __all__ = ["error_code_page", "error_codes"]
 
 _ABOUT = (
     "What servers answer to requests and publishes, by number. The text of a `JetStreamError` ends"
-    " with the number in brackets, and `err_code` has it. Texts in braces are values. The"
+    " with the number in brackets, and `err_code` has it. Names in braces stand for values. The"
     " [classes](errors.rst) have what programs catch."
 )
 _AGAIN = {

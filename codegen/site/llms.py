@@ -23,7 +23,8 @@ def write_llms(sources: Path, site: Path) -> None:
     lines = [f"# {_title(front)}", "", f"> {_first_paragraph(front)}", ""]
     for contents in _CONTENTS.findall(front):
         caption = _CAPTION.search(contents)
-        names = [each for each in contents.splitlines() if each and not each.startswith(":")]
+        listed = [each for each in contents.splitlines() if each and not each.startswith(":")]
+        names = [re.sub(r".*<(.*)>$", r"\1", each) for each in listed]
         lines += [f"## {caption[1] if caption else 'Pages'}", ""]
         lines += [_line(sources, site, name, about) for name in names if name != "reference/index"]
         if "reference/index" in names:

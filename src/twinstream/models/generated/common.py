@@ -228,7 +228,7 @@ class ClusterInfo(Model):
     """Name of the replication group."""
 
     leader: str | None = None
-    """Server that leads now, absent while nobody does."""
+    """Server that leads now, absent while there is none."""
 
     leader_since: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the leader took over. Since server 2.11.9."""

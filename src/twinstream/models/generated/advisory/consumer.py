@@ -51,7 +51,7 @@ class UnpinReason(OpenEnum):
     """Why a priority group lost its pinned client."""
 
     ADMIN = "admin"
-    """Somebody asked for it."""
+    """A client asked for it."""
 
     TIMEOUT = "timeout"
     """The client did not pull in time."""

@@ -289,7 +289,7 @@ class ConsumerInfo(Model):
     """The servers that hold it."""
 
     push_bound: bool | None = None
-    """Whether somebody listens on the deliver subject. Since server 2.4.0."""
+    """Whether a client listens on the deliver subject. Since server 2.4.0."""
 
     paused: bool | None = None
     """Whether delivery is paused. Since server 2.11.0."""

@@ -164,7 +164,7 @@ class ConsumerConfig(Model):
     """Name of the consumer, equal to durable_name where both are given. Since server 2.9.0."""
 
     durable_name: str | None = None
-    """Name of a consumer that is kept while nobody uses it."""
+    """Name of a consumer that is kept while no client uses it."""
 
     description: str | None = None
     """Free text of at most 4096 bytes. Since server 2.3.3."""
