@@ -21,8 +21,9 @@ from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# The page for readers of the code. tests/test_architecture.py runs the calls that it follows.
-WITHOUT_EXAMPLES = {"architecture", "guides"}
+# The page for readers of the code, whose calls tests/test_architecture.py runs, and the one with
+# tables that tests/test_comparison.py checks.
+WITHOUT_EXAMPLES = {"architecture", "comparison", "guides"}
 TEXTS = [*sorted(ROOT.glob("*.md")), ROOT / "schema" / "README.md", *PAGES]
 
 

@@ -175,7 +175,8 @@ def test_package_classifiers_match_the_tested_versions() -> None:
         int(each[-1].split(".")[1]) for each in told if re.fullmatch(r"3\.\d+", each[-1])
     )
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    system, low, high = re.findall(r"tested on (\w+) with CPython 3\.(\d+) to 3\.(\d+)", readme)[0]
+    [(low, high)] = re.findall(r"\| CPython \| 3\.(\d+) to 3\.(\d+) \|", readme)
+    [system] = re.findall(r"\| system \| tested on (\w+);", readme)
     assert versions == list(range(int(low), int(high) + 1))
     assert ["Operating System", "POSIX", system] in told
     assert project()["requires-python"] == f">=3.{low}"

@@ -2,7 +2,7 @@
 
     pytest examples/recipes/test_shop.py
 
-They need `pip install pytest 'twinstream[server,payloads]'`. Each test has its own streams on one
+They need pytest, and Twinstream with the extras `server` and `payloads`. Each test has its own streams on one
 server, so the tests may run in any order.
 """
 
