@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 
 from js_sync import JetStream, Stream
+from tests.hooked import hooked
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, SchemaError
@@ -165,6 +166,60 @@ def test_letters_that_still_do_not_fit_get_the_reason_of_now(
     assert reasons != list(before.values())[1:]
     assert lake.problems() == []
     assert [len(row["_raw"]) for row in lake.rows(LETTERS)] == [11, 7, 20]
+
+
+class Died(BaseException):
+    """The end of a driver."""
+
+
+def die(_: object) -> None:
+    raise Died
+
+
+@pytest.mark.parametrize("next_command", ["run", "compact", "replay"])
+def test_the_next_command_finishes_a_replay_that_died(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, next_command: str
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(30))
+    lake.land()
+    strict = lake.config
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", die), pytest.raises(Died):
+        lake.replay()
+    source = lake.config.sources[0]
+    assert len(lake.rows()) == 30
+    assert letters_of(lake.config, source).is_interrupted
+    assert any("a replay of dead letters is not finished" in each for each in lake.problems())
+    lake.config = strict  # the files are finished, so another schema makes no difference
+    if next_command == "run":
+        fill(stream, [{"id": 31}])
+        lake.land()
+        assert len(lake.rows()) == 31
+    elif next_command == "compact":
+        list(compact(lake.config))
+    else:
+        assert lake.replay().letters == 0
+    assert [row["_seq"] for row in lake.rows()][:30] == list(range(1, 31))
+    assert (lake.rows(LETTERS), lake.problems()) == ([], [])
+    assert not list(Folders(lake.config.path).staging.rglob("*"))
+
+
+def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(30))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", die), pytest.raises(Died):
+        lake.replay()
+    (file, *_) = Folders(lake.config.path).staging.rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(JournalError, match=f"its file {file} is gone: restore it"):
+        lake.replay()
+    failed = run(None, lake.config, once=True)
+    assert "is gone: restore it" in failed["orders"]
 
 
 def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from twinstream.disk.safe_files import remove_tree
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.errors import JournalError, PipelineBusy
+from twinstream.spark.landing.staging import remove_staged
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.source_state import SourceState
@@ -53,11 +54,13 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
     letters = files.pop(source.dead_letters, {})
     for table, by_batch in sorted(files.items()):
         state.sink.add(table, by_batch, plan, SourceWriter(source.name, origin.id))
+    if HOOKS:
+        reached("letters: before removal", plan)
     left = {each.batch: [letters[each.batch]] for each in plan.entries if each.batch in letters}
     gone = {each.batch: list[Path]() for each in plan.entries}
     state.sink.replace(source.dead_letters, gone | left)
     state.journal.letters.landed(plan)
-    remove_tree(state.folders.staging / plan.folder)
+    remove_staged(state.folders.staging / plan.folder)
 
 
 def _files(folders: Folders, source: SourceConfig, plan: LettersPlan) -> dict[str, dict[int, Path]]:
