@@ -26,7 +26,7 @@ class JournalObjects:
     ) -> _T:
         """Store an object, unless there is one with the name, and return the one that is stored."""
         try:
-            self._store.create(self.key(name), write_json(value))
+            self.create(name, write_json(value))
         except KeyTaken:
             pass
         found = self.read(name, make)
@@ -39,11 +39,15 @@ class JournalObjects:
 
         Raises `JournalError` if the object is damaged.
         """
-        data = self._store.get(self.key(name))
-        if data is None:
-            return None
+        data = self.get(name)
+        return None if data is None else self.made(name, lambda: read_json(data), make)
+
+    def made(
+        self, name: str, value: Callable[[], object], make: Callable[[dict[str, Any]], _T]
+    ) -> _T:
+        """Return what `make` makes of the value of an object. Raises as `read` does."""
         try:
-            return make(cast("dict[str, Any]", read_json(data)))
+            return make(cast("dict[str, Any]", value()))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise JournalError(
                 f"{self.key(name)} in the journal cannot be read ({error}); another program"
@@ -52,7 +56,19 @@ class JournalObjects:
 
     def has(self, name: str) -> bool:
         """Return whether there is an object."""
-        return self._store.get(self.key(name)) is not None
+        return self.get(name) is not None
+
+    def get(self, name: str) -> bytes | None:
+        """Return an object as it is stored, or `None` if there is none."""
+        return self._store.get(self.key(name))
+
+    def create(self, name: str, data: bytes) -> None:
+        """Store an object, or raise `KeyTaken` if there is one with the name."""
+        self._store.create(self.key(name), data)
+
+    def delete(self, name: str) -> None:
+        """Delete an object, if there is one."""
+        self._store.delete(self.key(name))
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the objects in a folder, without the folder, in their order."""

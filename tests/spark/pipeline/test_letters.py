@@ -12,6 +12,7 @@ from attrs import evolve
 
 from js_sync import JetStream, Stream
 from tests.hooked import hooked
+from tests.mortal_store import Died, die
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, SchemaError
@@ -168,14 +169,6 @@ def test_letters_that_still_do_not_fit_get_the_reason_of_now(
     assert [len(row["_raw"]) for row in lake.rows(LETTERS)] == [11, 7, 20]
 
 
-class Died(BaseException):
-    """The end of a driver."""
-
-
-def die(_: object) -> None:
-    raise Died
-
-
 @pytest.mark.parametrize("next_command", ["run", "compact", "replay"])
 def test_the_next_command_finishes_a_replay_that_died(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, next_command: str
@@ -185,7 +178,7 @@ def test_the_next_command_finishes_a_replay_that_died(
     lake.land()
     strict = lake.config
     lake.set_schema(properties=NUMBERS)
-    with hooked("letters: before removal", die), pytest.raises(Died):
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
         lake.replay()
     source = lake.config.sources[0]
     assert len(lake.rows()) == 30
@@ -212,7 +205,7 @@ def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
     fill(stream, without_an_id(30))
     lake.land()
     lake.set_schema(properties=NUMBERS)
-    with hooked("letters: before removal", die), pytest.raises(Died):
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
         lake.replay()
     (file, *_) = Folders(lake.config.path).staging.rglob("*.parquet")
     file.unlink()

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from twinstream.spark.landing.staging import STAGING
 
-__all__ = ["Folders"]
+__all__ = ["STATE", "Folders"]
 
 STATE: Final = "_pipeline"
 REPLACED: Final = "_replaced"
