@@ -100,14 +100,23 @@ def _sections(root: click.Context) -> Iterator[tuple[str, list[tuple[str, click.
         if not isinstance(found, click.Group):
             single.append((name, context))
             continue
-        inner: list[tuple[str, click.Context]] = []
-        for sub in found.list_commands(context):
-            command = found.get_command(context, sub)
-            assert command is not None
-            inner.append((f"{name} {sub}", click.Context(command, parent=context, info_name=sub)))
-        groups.append((name, inner))
+        groups.append((name, list(_inner(name, found, context))))
     yield "single commands", single
     yield from groups
+
+
+def _inner(
+    path: str, group: click.Group, context: click.Context
+) -> Iterator[tuple[str, click.Context]]:
+    """Yield the commands of a group and of the groups in it."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, parent=context, info_name=name)
+        if isinstance(command, click.Group):
+            yield from _inner(f"{path} {name}", command, inner)
+        else:
+            yield f"{path} {name}", inner
 
 
 def _command(path: str, context: click.Context) -> Iterator[str]:

@@ -29,6 +29,15 @@ def test_an_object_is_created_once(store: LocalStore) -> None:
     assert store.unfinished() == []
 
 
+def test_an_object_is_deleted(store: LocalStore) -> None:
+    store.create("a/1.json", b"first")
+    store.delete("a/1.json")
+    store.delete("a/1.json")
+    store.delete("b/1.json")
+    assert (store.get("a/1.json"), store.names("a")) == (None, [])
+    store.create("a/1.json", b"second")
+
+
 def test_one_of_many_writers_creates_an_object(store: LocalStore) -> None:
     for number in range(20):
         winners: list[bytes] = []

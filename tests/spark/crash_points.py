@@ -1,7 +1,8 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
 `python crash_points.py SINK FOLDER SEED COUNT` lands three batches into tables of one kind, joins
-their files, replaces a batch and vacuums; Spark has no part in it.
+their files, replaces a batch, lands the dead letters again under another schema, and vacuums; Spark
+has no part in it.
 For COUNT of the points (0: all) a process dies there without any cleaning up, and another one does
 the same work again, as a new run does. Prints how many points there are and which were tried; ends
 with an error when rows are missing or doubled.
@@ -20,13 +21,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, journal_in, land_all
+from attrs import evolve
+
+from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, journal_in, land_all, relaxed
 from tests.spark.pipelines import config_of
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.task_report import files_by_table
 from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.staging import Staging
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -50,8 +54,11 @@ def work(config: PipelineConfig) -> None:
     job = LandJob(source.source_options, source.tables, staging.folder, 1)
     parts = [SequenceRange(source.stream, ROWS + 1, 2 * ROWS + 1, "direct")]
     for table, files in files_by_table(job.run(FakeEngine(), parts)).items():
-        sink.replace(table, 1, files)
+        sink.replace(table, {1: files})
     staging.close()
+    entry = journal_in(config).entries()[1]
+    journal_in(config).replayed(evolve(entry, replays=entry.replays + 1, dead_letters=1))
+    replay_letters(None, relaxed(config), relaxed(config).sources[0])
     vacuum(config, keep=0)
 
 
@@ -61,13 +68,19 @@ def check(config: PipelineConfig, *, finished: bool) -> None:
     entries = journal_in(config).entries()
     tables = tables_of(source, entries.values())
     found = read_landed(open_sink(config), source, tables, 0, 10_000)
-    assert found.count == found.distinct, f"doubled: {found.doubles()}"
+    for table in tables:
+        rows = read_landed(open_sink(config), source, [table], 0, 10_000)
+        assert rows.count == rows.distinct, f"doubled in {table}: {rows.doubles()}"
+    if finished or journal_in(config).letters.unfinished() is None:
+        assert found.count == found.distinct, f"doubled: {found.doubles()}"
     expected = {seq for each in entries.values() for seq in range(each.start, each.end)}
     missing = expected - set(found.seqs.to_pylist())
     assert not missing, f"missing: {missing}"
     if finished:
         assert list(entries) == list(range(BATCHES))
         assert found.count == BATCHES * ROWS
+        assert {(each.messages, each.dead_letters) for each in entries.values()} == {(ROWS, 0)}
+        assert not read_landed(open_sink(config), source, tables[-1:], 0, 10_000).count
         assert not Folders(config.path).staging.exists()
         assert not Folders(config.path).replaced.exists()
         assert not LocalStore(Folders(config.path).state).unfinished()

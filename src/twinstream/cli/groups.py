@@ -105,12 +105,18 @@ OBJECT_COMMANDS: Final = {
 }
 PIPELINE_COMMANDS: Final = {
     "compact": "twinstream.cli.pipeline.compact:compact",
+    "letters": "twinstream.cli.groups:letters",
     "replay": "twinstream.cli.pipeline.replay:replay",
     "report": "twinstream.cli.pipeline.report:report",
     "run": "twinstream.cli.pipeline.run:run",
     "spec": "twinstream.cli.pipeline.spec:spec",
     "vacuum": "twinstream.cli.pipeline.vacuum:vacuum",
     "verify": "twinstream.cli.pipeline.verify:verify",
+}
+LETTERS_COMMANDS: Final = {
+    "count": "twinstream.cli.pipeline.letters:count",
+    "publish": "twinstream.cli.pipeline.letters:publish",
+    "replay": "twinstream.cli.pipeline.letters:replay",
 }
 SERVER_COMMANDS: Final = {
     "info": "twinstream.cli.server.servers:info",
@@ -257,6 +263,16 @@ class LockGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
 
+class LettersGroup(LazyGroup):
+    """A group of which `count` is the subcommand if there is none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with `count` inserted if there are only options."""
+        if not args or (args[0].startswith("-") and args[0] not in {"-h", "--help"}):
+            args = ["count", *args]
+        return super().parse_args(ctx, args)
+
+
 lock = LockGroup(
     "lock",
     LOCK_COMMANDS,
@@ -288,6 +304,12 @@ stream = LazyGroup(
 )
 pipeline = LazyGroup(
     "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and maintain the tables."
+)
+letters = LettersGroup(
+    "letters",
+    LETTERS_COMMANDS,
+    "Messages that did not match their schema: count them, land them again, publish them.\n\n"
+    "Without a subcommand, `count` is meant.",
 )
 
 twinstream = LazyGroup(

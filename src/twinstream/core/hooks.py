@@ -24,6 +24,7 @@ Point = Literal[
     "events: event taken",
     "group: change noted",
     "journal: before landed",
+    "letters: before removal",
     "link: before connect",
     "link: before keeper reads",
     "link: before poll",

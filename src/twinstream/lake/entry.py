@@ -12,7 +12,7 @@ from twinstream.lake.plan import Plan, now
 from twinstream.lake.stored_members import checked_members
 from twinstream.lake.stream_mark import Mark
 
-__all__ = ["DEAD_LETTERS", "BatchEntry", "TableEntry", "of_one_stream"]
+__all__ = ["DEAD_LETTERS", "BatchEntry", "TableEntry", "of_one_stream", "table_name"]
 
 DEAD_LETTERS: Final = "dead_letters"
 """The table of messages that do not match the schema, with the reason and the payload."""
@@ -82,7 +82,7 @@ class BatchEntry:
     def from_json(cls, value: Mapping[str, Any]) -> BatchEntry:
         """Return the entry that a JSON object contains."""
         tables = {
-            _table_name(name): TableEntry(**checked_members(TableEntry, each))
+            table_name(name): TableEntry(**checked_members(TableEntry, each))
             for name, each in value.get("tables", {}).items()
         }
         members = checked_members(cls, Mark.read_in(value))
@@ -90,7 +90,7 @@ class BatchEntry:
         return cls(**members)
 
 
-def _table_name(name: str) -> str:
+def table_name(name: str) -> str:
     """Return the name of a table in a journal. Raises `ValueError` for any other path.
 
     Compaction replaces the folder of this name, and vacuum removes its files.

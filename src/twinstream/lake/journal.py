@@ -6,6 +6,8 @@
     <source>/plan/000000007.json         the plan of batch 7
     <source>/landed/000000007.json       its entry: all its rows are in the tables
     <source>/landed/000000007.001.json   its entry after a replay
+    <source>/letters/…                   the replays of dead letters (`LettersJournal`)
+    <source>/bundle/…                    plans and entries of older batches (`Bundles`)
 
 Batches are numbered from 0, without gaps. A batch is planned when its predecessor has an entry. So
 only the newest plan may lack an entry, and the next driver finishes it. Plans are kept, so that no
@@ -15,18 +17,22 @@ late driver can plan a landed batch again with other bounds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from attrs import asdict
 
 from twinstream.core.hooks import HOOKS, reached
-from twinstream.core.wire.response import read_json, write_json
+from twinstream.lake.bundles import SPAN, Bundles
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import JournalError
+from twinstream.lake.journal_objects import JournalObjects
+from twinstream.lake.letters_journal import LettersJournal
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
-from twinstream.lake.store import KeyTaken, Store
+from twinstream.lake.store import Store
 
 __all__ = ["Journal", "Kind"]
 
@@ -36,28 +42,37 @@ the user accepted another stream or other subjects."""
 
 _T = TypeVar("_T")
 
-_ENTRY: Final = re.compile(r"(\d{9,})(?:\.(\d{3,}))?\.json", re.ASCII)
+_NUMBERS: Final = re.compile(r"(\d{9,})(?:\.(\d{3,}))?\.json", re.ASCII)
+_KINDS: Final = {"plan": "plan", "landed": "entry"}
 
 
 class Journal:
-    """The journal of the source `source` in a store."""
+    """The journal of the source `source` in a store.
 
-    def __init__(self, store: Store, source: str) -> None:
-        self._store: Final = store
+    `span` is the number of batches of a bundle, the same for all processes.
+    """
+
+    def __init__(self, store: Store, source: str, span: int = SPAN) -> None:
         self._source: Final = source
+        self._objects: Final = JournalObjects(store, source)
+        self._bundles: Final = Bundles(self._objects, span)
+        self.letters: Final = LettersJournal(self._objects)
+        """The replays of dead letters."""
         self._newest: int | None = None
 
     def origin(self) -> Origin | None:
         """Return where the source began, or `None` for a source that never ran."""
-        names = self._store.names(f"{self._source}/origin")
-        return self._read(f"origin/{names[-1]}", Origin.from_json) if names else None
+        names = self._objects.names("origin")
+        return self._objects.read(f"origin/{names[-1]}", Origin.from_json) if names else None
 
     def begin(self, origin: Origin) -> Origin:
         """Record where the source begins, before its first batch, and return what counts.
 
         This is the origin of another driver if that one was faster.
         """
-        return self._settle(f"origin/{origin.number:03}.json", asdict(origin), Origin.from_json)
+        return self._objects.settle(
+            f"origin/{origin.number:03}.json", asdict(origin), Origin.from_json
+        )
 
     def unfinished(self) -> Plan | None:
         """Return the plan of the batch that has no entry yet, or `None` if there is none.
@@ -78,14 +93,24 @@ class Journal:
 
     def plan(self, batch: int) -> Plan | None:
         """Return the plan of a batch, or `None` if it is not planned."""
-        return self._read(f"plan/{batch:09}.json", Plan.from_json)
+        return self._of_batch(batch, _plan_name(batch), Plan.from_json)
 
     def planned(self, plan: Plan) -> Plan:
         """Store the plan of the next batch, and return the plan that counts.
 
         This is the plan of another driver if that one was faster.
         """
-        return self._settle(f"plan/{plan.batch:09}.json", asdict(plan), Plan.from_json)
+        name = _plan_name(plan.batch)
+        found = self._objects.settle(name, asdict(plan), Plan.from_json)
+        # Plans that are in bundles are deleted after the entry of the batch before them. So a
+        # driver that has slept meanwhile notices here that the batch was planned long ago.
+        if not plan.batch or not self._objects.has(f"landed/{plan.batch - 1:09}.json"):
+            self._list_bundles()
+            bundled = self._bundles.object_of(plan.batch, name)
+            if bundled is not None:
+                self._objects.delete(name)
+                return self._objects.made(name, lambda: bundled, Plan.from_json)
+        return found
 
     def landed(self, entry: BatchEntry, kind: Kind = "landed") -> BatchEntry:
         """Store the entry of a batch whose rows are all in their tables; return what counts.
@@ -95,7 +120,7 @@ class Journal:
         if HOOKS:
             reached("journal: before landed", entry)
         value = {"kind": kind, **asdict(entry)}
-        return self._settle(f"landed/{entry.batch:09}.json", value, _entry)
+        return self._objects.settle(f"landed/{entry.batch:09}.json", value, _entry)
 
     def replayed(self, entry: BatchEntry) -> None:
         """Store the entry of a batch that a replay has landed again.
@@ -103,7 +128,7 @@ class Journal:
         No other process may replay the batch at the same time.
         """
         key = f"landed/{entry.batch:09}.{entry.replays:03}.json"
-        self._settle(key, {"kind": "replayed", **asdict(entry)}, _entry)
+        self._objects.settle(key, {"kind": "replayed", **asdict(entry)}, _entry)
 
     def newest(self) -> int:
         """Return the highest number of a batch with an entry, or -1 if there is none.
@@ -111,8 +136,9 @@ class Journal:
         The first call lists the entries. Later calls only look for further entries.
         """
         if self._newest is None:
-            self._newest = max((batch for batch, _, _ in self._entries()), default=-1)
-        while self._store.get(self._key(f"landed/{self._newest + 1:09}.json")) is not None:
+            self._newest = max((batch for batch, _, _ in self._loose("landed")), default=-1)
+            self._list_bundles()
+        while self._objects.has(f"landed/{self._newest + 1:09}.json"):
             self._newest += 1
         return self._newest
 
@@ -125,51 +151,106 @@ class Journal:
 
     def entry(self, batch: int) -> BatchEntry | None:
         """Return the entry of a batch as it was first landed, or `None` if there is none."""
-        return self._read(f"landed/{batch:09}.json", _entry)
+        return self._of_batch(batch, f"landed/{batch:09}.json", _entry)
 
     def entries(self) -> dict[int, BatchEntry]:
         """Return the entry of each landed batch after its last replay, by its number, ascending."""
-        names = {batch: name for batch, _, name in sorted(self._entries())}
-        found = {batch: self._read(f"landed/{name}", _entry) for batch, name in names.items()}
-        return {batch: entry for batch, entry in found.items() if entry is not None}
+        # Listed before the bundles, so that what is bundled meanwhile is found there.
+        loose = {batch: name for batch, _, name in sorted(self._loose("landed"))}
+        found: dict[int, BatchEntry] = {}
+        for content in self._bundles.contents():
+            names = sorted(_numbered(name) for name in content if name.startswith("landed/"))
+            for batch, name in {batch: name for batch, _, name in names}.items():
+                found[batch] = self._objects.made(name, partial(content.get, name), _entry)
+        of_loose = (self._of_batch(at, name, _entry, is_listed=True) for at, name in loose.items())
+        for entry in (*of_loose, *self.letters.entries()):
+            known = entry and found.get(entry.batch)
+            if entry is not None and (known is None or entry.replays > known.replays):
+                found[entry.batch] = entry
+        return dict(sorted(found.items()))
 
-    def _entries(self) -> Iterator[tuple[int, int, str]]:
-        """Yield the number of the batch, the number of the replay and the name of each entry."""
-        for name in self._store.names(f"{self._source}/landed"):
-            match = _ENTRY.fullmatch(name)
-            if match is None:
+    def bundle(self) -> tuple[int, int]:
+        """Put the plans and entries of older batches into bundles.
+
+        Return the number of objects with plans and entries before and after. Other processes may
+        use the journal meanwhile. If this is interrupted, nothing is lost, and the next call does
+        the rest.
+        """
+        newest = self.newest()
+        loose = sorted([*self._loose("plan"), *self._loose("landed")])
+        before = len(loose) + self._bundles.count()
+        deleted = 0
+        for first, batches in groupby(loose, lambda each: self._bundles.first_of(each[0])):
+            if first + self._bundles.span > newest:
+                break
+            names = [name for _, _, name in batches]
+            objects = {name: self._checked(name) for name in names}
+            stored = self._bundles.add(first, {n: o for n, o in objects.items() if o is not None})
+            for name in names:
+                if name in stored:
+                    self._objects.delete(name)
+                    deleted += 1
+        return before, len(loose) - deleted + self._bundles.count()
+
+    def _checked(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON object with a name. Raises `JournalError` if it is damaged."""
+        make = Plan.from_json if name.startswith("plan/") else _entry
+
+        def checked(value: dict[str, Any]) -> dict[str, Any]:
+            make(value)
+            return value
+
+        return self._objects.read(name, checked)
+
+    def _of_batch(
+        self,
+        batch: int,
+        name: str,
+        make: Callable[[dict[str, Any]], _T],
+        *,
+        is_listed: bool = False,
+    ) -> _T | None:
+        """Return an object of a batch, from its bundle or the store, or `None` if there is none.
+
+        `is_listed` says that the store had the object in this call.
+        """
+        bundled = self._bundles.object_of(batch, name)
+        if bundled is None:
+            found = self._objects.read(name, make)
+            known = self.newest() if self._newest is None else self._newest
+            if found is not None or not (is_listed or batch <= known):
+                return found
+            # It was bundled since the bundles were listed.
+            self._list_bundles()
+            bundled = self._bundles.object_of(batch, name)
+        return None if bundled is None else self._objects.made(name, lambda: bundled, make)
+
+    def _list_bundles(self) -> None:
+        """Look which bundles there are now. The newest batch is behind them."""
+        self._bundles.list()
+        self._newest = max(-1 if self._newest is None else self._newest, self._bundles.last())
+
+    def _loose(self, folder: str) -> Iterator[tuple[int, int, str]]:
+        """Yield the batch, the number of the replay and the name of each object in the store."""
+        for name in self._objects.names(folder):
+            if _NUMBERS.fullmatch(name) is None:
                 raise JournalError(
-                    f"{self._key(f'landed/{name}')} is not the entry of a batch: another program"
-                    " put it there; move it away"
+                    f"{self._objects.key(f'{folder}/{name}')} is not the {_KINDS[folder]} of a"
+                    " batch: another program put it there; move it away"
                 )
-            yield int(match[1]), int(match[2] or 0), name
+            yield _numbered(f"{folder}/{name}")
 
-    def _settle(
-        self, name: str, value: Mapping[str, Any], make: Callable[[dict[str, Any]], _T]
-    ) -> _T:
-        try:
-            self._store.create(self._key(name), write_json(value))
-        except KeyTaken:
-            pass
-        found = self._read(name, make)
-        if found is None:
-            raise JournalError(f"{self._key(name)} was removed while it was written")
-        return found
 
-    def _read(self, name: str, make: Callable[[dict[str, Any]], _T]) -> _T | None:
-        data = self._store.get(self._key(name))
-        if data is None:
-            return None
-        try:
-            return make(cast("dict[str, Any]", read_json(data)))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise JournalError(
-                f"{self._key(name)} in the journal cannot be read ({error}); another program"
-                " changed it: restore it, or land into a new folder"
-            ) from error
+def _numbered(name: str) -> tuple[int, int, str]:
+    """Return the batch, the number of the replay and the name of an object."""
+    match = _NUMBERS.fullmatch(name.rpartition("/")[2])
+    if match is None:
+        raise JournalError(f"a bundle of the journal has {name!r:.60}, which is not of a batch")
+    return int(match[1]), int(match[2] or 0), name
 
-    def _key(self, name: str) -> str:
-        return f"{self._source}/{name}"
+
+def _plan_name(batch: int) -> str:
+    return f"plan/{batch:09}.json"
 
 
 def _entry(value: dict[str, Any]) -> BatchEntry:

@@ -70,6 +70,10 @@ class LocalStore:
             return []
         return sorted(name for name in found if not name.startswith("."))
 
+    def delete(self, key: str) -> None:
+        """Delete an object, if there is one."""
+        (self._root / key).unlink(missing_ok=True)
+
     def unfinished(self) -> list[Path]:
         """Return the files of objects that were not created, because their process was killed.
 

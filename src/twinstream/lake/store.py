@@ -31,3 +31,7 @@ class Store(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the last parts of the keys directly below a folder, in their order."""
         ...
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if there is one."""
+        ...

@@ -142,7 +142,7 @@ def test_a_pause_up_to_a_moment(opened, name):
         with pytest.raises(js.BadArgument, match="past by the server's clock"):
             consumer.pause(until=datetime(2020, 1, 1, tzinfo=UTC))
         assert not (consumer.info()).paused
-        with pytest.raises(js.BadArgument, match="until: .* has no zone"):
+        with pytest.raises(js.BadArgument, match="has no zone"):
             consumer.pause(until=datetime(2040, 1, 1))
         for wrong in ({}, {"duration": 1, "until": end}):
             with pytest.raises(js.BadArgument, match="give either the duration"):

@@ -195,9 +195,86 @@ def test_replay_of_what_was_never_landed_fails_before_spark_starts(
     assert result.stderr == "error: nothing of source orders is landed yet\n"
 
 
+@pytest.fixture
+def orders(jet: js_sync.JetStream, stream: str, tmp_path: Path) -> Path:
+    """A pipeline without Spark that purges a stream of 100 messages, of which 10 have no id."""
+    jet.update_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"], allow_direct=True))
+    for number in range(1, 101):
+        jet.publish(f"{stream}.a", b"{}" if number % 10 == 0 else b'{"id": %d}' % number)
+    relax(tmp_path, required=["id"])
+    file = tmp_path / "orders.toml"
+    file.write_text(
+        'path = "lake"\nengine = "local"\n'
+        f'[[source]]\nstream = "{stream}"\nname = "orders"\ntable = "orders"\ncommit = "purge"\n'
+        'format = "json"\nschema = "order.json"\n'
+    )
+    return file
+
+
+def relax(folder: Path, **schema: object) -> None:
+    """Write the schema of the orders."""
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}, **schema}
+    (folder / "order.json").write_text(json.dumps(schema))
+
+
+def test_letters_are_counted_and_landed_after_a_purge(run: Run, orders: Path) -> None:
+    config = ("--config", str(orders))
+    assert run("pipeline", "run", "--once", *config).exit_code == 0
+    (found,) = json_lines(run("pipeline", "letters", *config, "--json"))
+    (source,) = found["sources"]
+    (reason,) = source["reasons"]
+    assert (source["source"], source["letters"], source["interrupted"]) == ("orders", 10, False)
+    assert (reason["reason"], reason["count"]) == ("id: required member is missing", 10)
+    assert (reason["first_seq"], reason["last_seq"]) == (10, 100)
+    assert reason["first_time"] <= reason["last_time"]
+    assert reason["first_time"].endswith("Z")
+    shown = run("pipeline", "letters", "count", *config).stdout
+    assert "id: required member is missing" in shown
+    replay = ("pipeline", "letters", "replay", *config)
+    declined = run(*replay, input="n\n")
+    assert declined.exit_code == 1
+    assert "Land 10 dead letters of 1 batch of orders again?" in declined.stderr
+    assert run(*replay, "--json").exit_code == 2
+    relax(orders.parent)
+    (done,) = json_lines(run(*replay, "--yes", "--json"))
+    assert (done["letters"], done["landed"], done["left"]) == (10, 10, 0)
+    assert done["batches"][0]["tables"]["orders"]["rows"] == 100
+    rows = pq.read_table(orders.parent / "lake" / "orders").column("_seq").to_pylist()
+    assert sorted(rows) == list(range(1, 101))
+    assert run("pipeline", "letters", *config).stdout == ""
+    assert run(*replay).stdout == "landed 0 dead letters again, 0 left\n"
+    assert run("pipeline", "verify", *config).exit_code == 0
+
+
+def test_letters_are_published_with_their_reasons(
+    run: Run, orders: Path, jet: js_sync.JetStream, stream: str
+) -> None:
+    config = ("--config", str(orders))
+    assert run("pipeline", "run", "--once", *config).exit_code == 0
+    publish = ("pipeline", "letters", "publish", f"bad.{stream}", *config, "--yes")
+    refused = run(*publish)
+    assert refused.exit_code == 1
+    assert f"no stream takes 'bad.{stream}': create one" in refused.stderr
+    taker = jet.create_stream(StreamConfig(name=f"BAD{stream}", subjects=[f"bad.{stream}"]))
+    (done,) = json_lines(run(*publish, "--json"))
+    assert (done["stream"], done["published"], done["repeated"]) == (taker.name, 10, 0)
+    again = run(*publish, "--from", "95")
+    assert (
+        f"published 0 dead letters to bad.{stream} (stream {taker.name}), which had 10 already"
+        in (again.stdout)
+    )
+    assert [each.headers["Dead-Sequence"] for each in taker.read()] == [
+        str(seq) for seq in range(10, 101, 10)
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["letters", "replay", "--yes"], "source orders is raw, so it has no dead letters"),
+        (["letters", "publish", "a b", "--yes"], "a b"),
+        (["letters", "replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),
+        (["letters", "count", "--source", "x"], "'x' is not one of orders"),
         (["run", "--once", "--every", "5s"], "give --once or --every"),
         (["run", "--every", "soon"], "is not a duration"),
         (["replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),

@@ -64,7 +64,7 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
     batch.put(table, [file_in(batch.folder)], COLUMNS)
     assert {tmp_path, (tmp_path / table).parent, tmp_path / table} <= synced
     synced.clear()
-    sink.replace(table, 1, [file_in(tmp_path)])
+    sink.replace(table, {1: [file_in(tmp_path)]})
     # The batch that stays has a new folder with links.
     assert "batch_id=0" in {path.name for path in synced}
 
@@ -78,8 +78,8 @@ def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -
     log = tmp_path / "orders" / "_delta_log"
     assert {tmp_path, tmp_path / "orders", log, *log.glob("*.json")} <= synced
     for change in (
-        lambda: sink.replace("orders", 0, [file_in(tmp_path)]),
-        lambda: sink.replace("orders", 0, ()),
+        lambda: sink.replace("orders", {0: [file_in(tmp_path)]}),
+        lambda: sink.replace("orders", {0: ()}),
     ):
         before, _ = set((tmp_path / "orders").rglob("*")), synced.clear()
         change()

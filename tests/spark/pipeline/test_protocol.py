@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooked import hooked, once
+from tests.mortal_store import Died, MortalStore
 from tests.soak import rounds, state
 from tests.spark.drivers import (
     SOURCE,
@@ -30,7 +31,6 @@ from tests.spark.pipelines import SINKS, config_of, write_config
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.plan import Plan
-from twinstream.lake.store import Store
 from twinstream.spark.errors import CheckpointError, DataLossError, JournalError
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
@@ -41,43 +41,6 @@ from twinstream.spark.pipeline.settings.toml_config import read_config
 ROOT = Path(__file__).parents[3]
 LAST = 25
 BATCHES = [(1, 11), (11, 21), (21, 26)]
-
-
-class Died(BaseException):
-    """The end of a driver."""
-
-
-def die() -> None:
-    raise Died
-
-
-class MortalStore:
-    """A store at one of whose calls, before or after it, something happens: its driver dies."""
-
-    def __init__(self, store: Store, point: int, happens: Callable[[], None] = die) -> None:
-        self._store, self._left, self._happens = store, point, happens
-
-    def create(self, key: str, data: bytes) -> None:
-        self._step()
-        self._store.create(key, data)
-        self._step()
-
-    def get(self, key: str) -> bytes | None:
-        self._step()
-        return self._store.get(key)
-
-    def names(self, folder: str) -> list[str]:
-        self._step()
-        return self._store.names(folder)
-
-    def _step(self) -> None:
-        self._left -= 1
-        if self._left == -1:
-            self._happens()
-
-    @property
-    def is_reached(self) -> bool:
-        return self._left < 0
 
 
 @pytest.fixture(params=SINKS)

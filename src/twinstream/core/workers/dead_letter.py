@@ -46,6 +46,7 @@ __all__ = [
     "Skip",
     "check_complete",
     "foreign_names",
+    "headers_of_misfit",
     "is_copy",
     "is_later_message",
     "is_letter_of",
@@ -429,6 +430,25 @@ def letter_of_failure(
         headers=headers,
         msg_id=failure.advisory or None,
     )
+
+
+def headers_of_misfit(
+    stream: str, seq: int, subject: str, stored_at: Timestamp, original: Headers, reason: str
+) -> dict[str, str | Iterable[str]]:
+    """Return the headers of a dead letter for a message that does not match its schema."""
+    headers: dict[str, str | Iterable[str]] = {
+        _STREAM: stream,
+        _SEQUENCE: str(seq),
+        _STORED_AT: stored_at.rfc3339(),
+        _CAUSE: "schema",
+        _REASON: _line(reason),
+    }
+    if _fits_header(subject):
+        headers[_SUBJECT] = subject
+    if original:
+        headers[_HEADERS] = _as_text(original)
+        headers.update(_trace_of(original))
+    return headers
 
 
 def _fits_header(text: str) -> bool:

@@ -32,7 +32,7 @@ from twinstream.spark.source.removed_messages import not_before
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LandJob", "ranges_of"]
+__all__ = ["LandJob", "ranges_of", "task_file"]
 
 
 @frozen
@@ -80,18 +80,21 @@ class LandJob:
             order.check(page.seqs)
             for table, rows in tables.split(page, part.stream):
                 files.add(table, rows)
-        return TaskReport(part.start, part.end, tuple(map(self._reported, files.finish())))
+        finished = tuple(task_file(each, self.seq_column) for each in files.finish())
+        return TaskReport(part.start, part.end, finished)
 
     @property
     def seq_column(self) -> str:
         """The name of the column with the sequence of the message."""
         return "seq" if self.options.value_format == "raw" else "_seq"
 
-    def _reported(self, file: TableFile) -> TaskFile:
-        bounds = Footer.of(file.path).bounds(self.seq_column)
-        assert bounds is not None, "a file has at least one row"
-        # Sequences are decimals if uint64=decimal.
-        return TaskFile(file.table, file.path, file.rows, int(bounds[0]), int(bounds[1]))
+
+def task_file(file: TableFile, seq_column: str) -> TaskFile:
+    """Return what a task reports about a finished file."""
+    bounds = Footer.of(file.path).bounds(seq_column)
+    assert bounds is not None, "a file has at least one row"
+    # Sequences are decimals if uint64=decimal.
+    return TaskFile(file.table, file.path, file.rows, int(bounds[0]), int(bounds[1]))
 
 
 def ranges_of(

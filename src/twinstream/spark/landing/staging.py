@@ -16,7 +16,7 @@ from attrs import frozen
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 
-__all__ = ["STAGING", "Staging", "Written", "files_in", "remove_attempts"]
+__all__ = ["STAGING", "Staging", "Written", "files_in", "remove_attempts", "remove_staged"]
 
 STAGING: Final = "_staging"
 """Name of the folder of staged files. Parquet readers skip names that begin with an underscore."""
@@ -76,9 +76,14 @@ class Staging:
 
     def close(self) -> None:
         """Remove the folder, with the files that were not moved to a table."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # another writer uses the parent folder, or has removed it
-            self.folder.parent.rmdir()
+        remove_staged(self.folder)
+
+
+def remove_staged(folder: Path) -> None:
+    """Remove the folder of an attempt, and the folder of all attempts if it was the last one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # another writer uses the parent folder, or has removed it
+        folder.parent.rmdir()
 
 
 def remove_attempts(parent: Path, writer: str) -> None:

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from twinstream.errors.transient import NO_RESPONSE
 from twinstream.lake.engine import Engine
@@ -19,19 +19,13 @@ from twinstream.spark.landing.write_batch import PlannedBatch, schema_digest
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.start_point import landed_position
 from twinstream.spark.pipeline.state.landed_rows import possible_tables
-from twinstream.spark.pipeline.tables.sink import Sink
+from twinstream.spark.pipeline.tables.sink import Sink, SourceWriter
 from twinstream.spark.source.batch_planner import BatchPlanner
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset
 
 __all__ = ["SourceBatches"]
-
-
-@frozen
-class _Writer:
-    name: str
-    id: str
 
 
 class SourceBatches:
@@ -113,7 +107,7 @@ class SourceBatches:
         Return the entry of the batch. Raises as `PlannedBatch.land` does.
         """
         started = time.monotonic()
-        tables = self._sink.batch(plan.batch, _Writer(self._source.name, self._origin.id))
+        tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
         try:
             job = LandJob(self._options, self._source.tables, tables.folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
@@ -136,4 +130,4 @@ class SourceBatches:
         """Remove the rows of a batch from the tables."""
         for table in possible_tables(self._source):
             if self._sink.reaches(table, batch):
-                self._sink.replace(table, batch, ())
+                self._sink.replace(table, {batch: ()})

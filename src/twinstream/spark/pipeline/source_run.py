@@ -12,6 +12,7 @@ from twinstream.lake.entry import BatchEntry
 from twinstream.lake.land_batch import BatchLander
 from twinstream.spark.landing.staging import remove_attempts
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
+from twinstream.spark.pipeline.letters.finish import finish_before_run
 from twinstream.spark.pipeline.pipeline_events import Ended, Failed, Happening, Landed, Started
 from twinstream.spark.pipeline.releases import Releases
 from twinstream.spark.pipeline.restarts import Restarts
@@ -141,6 +142,7 @@ class SourceRun:
     def _land_all(self) -> None:
         """Land the batches that are due, until the end of the source or a stop."""
         state = SourceState.of(self._config, self.source)
+        finish_before_run(self._config, state)
         releases = Releases(self.source, state, self._leader, self._is_to_end)
         try:
             with state.lock.shared(self._is_to_end) as granted:

@@ -1,4 +1,4 @@
-"""Merge the many small files of small batches into a few large files."""
+"""Merge the many small files of small batches, and of the journal, into a few large files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
-from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.settings.folders import STATE, Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import journal_of
 from twinstream.spark.pipeline.tables.parquet_files import Part
@@ -27,7 +27,10 @@ TARGET: Final = 128 * 1024 * 1024
 
 @frozen(kw_only=True)
 class Compacted:
-    """The numbers of files of one table before and after the merge."""
+    """The numbers of files of one table before and after the merge.
+
+    A journal is `_pipeline/` with the name of its source.
+    """
 
     table: str
     before: int
@@ -36,6 +39,8 @@ class Compacted:
 
 def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
     """Merge the files of each table, and yield the numbers of files for each table.
+
+    Then the plans and entries of older batches are bundled in each journal that has enough of them.
 
     Readers see either the old files or the new files of a table. If a reader has listed the files
     of a Parquet table but has not opened all of them, its query fails and must be repeated.
@@ -58,6 +63,10 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
                 yield from _delta(folders.root / table, table, target)
             else:
                 yield from _parquet(folders, table, target)
+        for source in config.sources:
+            before, after = journal_of(folders, source).bundle()
+            if after < before:
+                yield Compacted(table=f"{STATE}/{source.name}", before=before, after=after)
 
 
 def all_tables(config: PipelineConfig) -> list[str]:

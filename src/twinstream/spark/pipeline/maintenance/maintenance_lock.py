@@ -1,4 +1,4 @@
-"""Lock the tables of a pipeline for work that must not run while a batch is unfinished."""
+"""Lock the tables of a pipeline for work that must not run while something is unfinished."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from twinstream.spark.errors import CheckpointError, SparkSourceError
+from twinstream.spark.pipeline.letters.finish import finish_interrupted
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.source_state import journal_of
@@ -29,6 +30,7 @@ def folder_of_files(config: PipelineConfig, purpose: str) -> Path:
 def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
     """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
+    A replay of dead letters that was interrupted is finished first.
     If the pipeline runs, this function waits until the current batches are landed, and the pipeline
     begins no batch until the block ends. `purpose` is shown in the errors of other commands.
     Raises `PipelineBusy` while another command has the lock, and `CheckpointError` if a batch was
@@ -37,6 +39,7 @@ def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
     folders = Folders.of(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
         for source in config.sources:
+            finish_interrupted(config, source)
             if journal_of(folders, source).unfinished() is not None:
                 raise CheckpointError(
                     f"a batch of source {source.name} was interrupted; finish it first:"

@@ -136,7 +136,7 @@ def _again(
             source, sink, entry, tables, [each for paths in files.values() for each in paths]
         )
         for table in _order(source, tables, written):
-            sink.replace(table, entry.batch, files.get(table, ()))
+            sink.replace(table, {entry.batch: files.get(table, ())})
         seqs = seqs_in(list(written.values()), source.seq_column, found)
         again = counted(entry, seqs, list(written.values()), source.dead_letters)
         return evolve(again, replays=entry.replays + 1, filter=source.filter)

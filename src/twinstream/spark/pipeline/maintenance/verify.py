@@ -74,8 +74,14 @@ def verify(
     """
     sink = open_sink(config)
     for source in config.sources:
-        entries = journal_of(Folders.of(config.path), source).entries()
-        yield _verify(sink, source, entries, tell)
+        journal = journal_of(Folders.of(config.path), source)
+        verdict = _verify(sink, source, journal.entries(), tell)
+        if journal.letters.unfinished() is not None:
+            verdict.problems.append(
+                "a replay of dead letters is not finished; if it was interrupted, the next"
+                " twinstream pipeline run finishes it"
+            )
+        yield verdict
 
 
 def _verify(

@@ -30,7 +30,7 @@ from twinstream.lake.object_store import ObjectStore
 from twinstream.lake.store import Store
 from twinstream.spark.landing.staging import STAGING
 
-__all__ = ["Folders"]
+__all__ = ["STATE", "Folders"]
 
 STATE: Final = "_pipeline"
 REPLACED: Final = "_replaced"

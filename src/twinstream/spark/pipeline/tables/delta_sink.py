@@ -8,8 +8,9 @@ crash, the sink finds this number in the table and writes nothing.
 from __future__ import annotations
 
 import json
+import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from twinstream.disk.safe_files import make_folders, sync
+from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
@@ -81,6 +83,10 @@ class DeltaBatch:
         Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
         the table.
         """
+        return self.put_files(table, files, Schema.from_arrow(columns))
+
+    def put_files(self, table: str, files: Sequence[Path], columns: Schema) -> Written:
+        """Do the work of `put` for columns as Delta has them."""
         folder = self._root / table
         home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
         moved: tuple[Path, ...] | None = None
@@ -188,19 +194,37 @@ class DeltaSink:
             if files:
                 yield from scanned(files, columns, seq, low, high, since)
 
-    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of `files`, in one transaction.
-
-        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
-        of the files do not fit the table.
-        """
+    def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
+        """Return the files that may have rows of batches, by the number of the batch."""
         folder = self.folders.root / table
         delta = open_table(folder)
+        found: dict[int, list[Path]] = {number: [] for number in batches}
+        for action in [] if delta is None else _actions(delta):
+            low, high = (action.get(f"{end}.{BATCH_COLUMN}") for end in ("min", "max"))
+            for number, files in found.items():
+                if low is None or high is None or low <= number <= high:
+                    files.append(folder / action["path"])
+        return found
+
+    def check(self, table: str, files: Sequence[Path]) -> None:
+        """Raise `SchemaError` if the columns of the files do not fit the table."""
+        delta = open_table(self.folders.root / table)
         if delta is not None and files:
-            # Without this check, Delta would cast the rows to the types of the table. A number
-            # could lose its fraction without an error.
-            check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
-        predicate = f"{BATCH_COLUMN} = {number}"
+            check_columns(Path(table).name, _arrow(delta.schema()), schema_of(files))
+
+    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+        """Replace all rows of batches with the rows of files, in one transaction.
+
+        Without files, the rows of a batch are removed. Raises `SchemaError`, before any change, if
+        the columns of the files do not fit the table.
+        """
+        files = [file for inside in batches.values() for file in inside]
+        # Without this check, Delta would cast the rows to the types of the table. A number could
+        # lose its fraction without an error.
+        self.check(table, files)
+        folder = self.folders.root / table
+        delta = open_table(folder)
+        predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
         if files:
             make_folders(folder)
         with synced_below(folder):
@@ -218,6 +242,33 @@ class DeltaSink:
                     )
             elif delta is not None:
                 delta.delete(predicate)
+
+    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+        """Add links of files to a table in one transaction, unless the plan has done it already."""
+        batch = DeltaBatch(self.folders, plan.number, _LettersWriter(writer))
+        try:
+            links = [batch.folder / file.name for file in files.values()]
+            for file, link in zip(files.values(), links, strict=True):
+                os.link(file, link)
+            # An object with Arrow's C interface, which deltalake accepts.
+            columns: Any = pa.schema([each.remove_metadata() for each in schema_of(links)])
+            batch.put_files(table, links, Schema.from_arrow(columns))
+        finally:
+            batch.close()
+
+
+class _LettersWriter:
+    """The writer of the dead letters of a source. Its transactions have numbers of their own."""
+
+    def __init__(self, source: Writer) -> None:
+        # No source has a dot in its name.
+        self.name: Final = f"{source.name}.letters"
+        self.id: Final = f"{source.id}.letters"
+
+
+def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
+    """Return the files of a table, with their paths and the bounds of their columns."""
+    return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
 
 
 def _sync_log(folder: Path, first: int, last: int) -> None:
@@ -273,12 +324,11 @@ def _milliseconds(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _fitting(delta: DeltaTable | None, folder: Path, columns: pa.Schema) -> DeltaTable:
+def _fitting(delta: DeltaTable | None, folder: Path, schema: Schema) -> DeltaTable:
     """Create the table, or add the columns that it lacks, and return it.
 
-    Raises `SchemaError` if `columns` do not fit the table.
+    Raises `SchemaError` if the columns of `schema` do not fit the table.
     """
-    schema = Schema.from_arrow(columns)
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")
     known, new = _arrow(delta.schema()), _arrow(schema)

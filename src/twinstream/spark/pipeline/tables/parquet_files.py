@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["Part", "merge", "scanned", "schema_of"]
+__all__ = ["Part", "damage_named", "merge", "scanned", "schema_of"]
 
 
 @frozen
@@ -35,11 +36,25 @@ def scanned(
     Only rows of batches numbered `since` or higher are returned. Raises `JournalError` with the
     name of the file if a file is damaged.
     """
-    try:
+    with damage_named(files, columns):
         rows = ds.dataset(files)
+        rows = rows.replace_schema(pa.schema([_without_view(each) for each in rows.schema]))
         wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
         yield from rows.to_batches(columns=list(columns), filter=wanted)
+
+
+def _without_view(column: pa.Field) -> pa.Field:
+    """Return a column of text without a view, which Delta writes and Arrow cannot filter."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return column.with_type(plain.get(column.type, column.type))
+
+
+@contextmanager
+def damage_named(files: Sequence[str], columns: Sequence[str]) -> Generator[None]:
+    """Raise `JournalError` with the name of the file if the block fails at a damaged file."""
+    try:
+        yield
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid) as error:

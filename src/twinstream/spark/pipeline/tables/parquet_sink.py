@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import uuid
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from twinstream.disk.safe_files import make_folders, remove_tree, sync
+from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
@@ -54,17 +59,76 @@ class ParquetSink:
         if files:
             yield from scanned(files, columns, seq, low, high, since)
 
-    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of `files`, atomically.
-
-        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
-        of the files do not fit the table.
-        """
-        check_fit(self.folders.root / table, files)
+    def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
+        """Return the files that may have rows of batches, by the number of the batch."""
         existing = batch_folders(self.folders.root / table)
-        home = next((last for last in existing if last >= number), number)
+        homes = {number: _home(list(existing), number) for number in batches}
+        return {
+            number: list(files_in(existing[home])) if home in existing else []
+            for number, home in homes.items()
+        }
+
+    def check(self, table: str, files: Sequence[Path]) -> None:
+        """Raise `SchemaError` if the columns of the files do not fit the table."""
+        check_fit(self.folders.root / table, files)
+
+    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+        """Replace all rows of batches with the rows of files, atomically.
+
+        Without files, the rows of a batch are removed. Raises `SchemaError`, before any change, if
+        the columns of the files do not fit the table.
+        """
+        self.check(table, [file for files in batches.values() for file in files])
+        existing = batch_folders(self.folders.root / table)
+        numbers = list(existing)
+        homes: dict[int, list[int]] = {}
+        for number in sorted(batches):
+            homes.setdefault(_home(numbers, number), []).append(number)
         with Rebuilt(self.folders, table) as new:
-            new.keep(path for last, path in existing.items() if last != home)
-            old = files_in(existing[home]) if home in existing else ()
-            others = (ds.field(BATCH_COLUMN) < number) | (ds.field(BATCH_COLUMN) > number)
-            new.put(home, [Part(old, others), Part(files)])
+            new.keep(path for last, path in existing.items() if last not in homes)
+            for home, inside in homes.items():
+                old = files_in(existing[home]) if home in existing else ()
+                others = ~ds.field(BATCH_COLUMN).isin(inside)
+                files = [file for number in inside for file in batches[number]]
+                new.put(home, [Part(old, others), Part(files)])
+
+    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+        """Link files into the folders of their batches, unless the plan has done it already.
+
+        The names of the links are always the same. So of several drivers, one links a file.
+        """
+        root = self.folders.root / table
+        # The folder of a later batch, which may be unfinished, is left alone.
+        numbers = [number for number in batch_folders(root) if number <= plan.newest]
+        homes: set[Path] = set()
+        for number in sorted(files):
+            home = root / f"{BATCH_FOLDER}{_home(numbers, number)}"
+            name = f"letters-{plan.number:09}-{number:09}.parquet"
+            if not home.exists():
+                self._new_folder(files[number], home, name)
+            try:
+                os.link(files[number], home / name)
+            except FileExistsError:
+                pass
+            homes.add(home)
+        sync([*homes, root])
+
+    def _new_folder(self, file: Path, home: Path, name: str) -> None:
+        """Let a folder appear that has a link to a file, unless another driver is faster."""
+        ready = self.folders.staging / f"_ready.{uuid.uuid4().hex}"
+        ready.mkdir()
+        os.link(file, ready / name)
+        sync([ready])
+        make_folders(home.parent)
+        try:
+            ready.rename(home)
+        except OSError:
+            if not home.exists():
+                raise
+            remove_tree(ready)
+
+
+def _home(numbers: Sequence[int], number: int) -> int:
+    """Return the number of the folder with a batch: the first of ascending numbers from it on."""
+    at = bisect_left(numbers, number)
+    return numbers[at] if at < len(numbers) else number

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+from attrs import frozen
 
+from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.tables import BatchWriter
 
-__all__ = ["Sink", "Writer"]
+__all__ = ["Sink", "SourceWriter", "Writer"]
 
 
 class Writer(Protocol):
@@ -25,6 +27,14 @@ class Writer(Protocol):
     def id(self) -> str:
         """The ID of the source, the same for all its batches."""
         ...
+
+
+@frozen
+class SourceWriter:
+    """A source as the writer of its batches."""
+
+    name: str
+    id: str
 
 
 class Sink(Protocol):
@@ -55,10 +65,30 @@ class Sink(Protocol):
         """
         ...
 
-    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of `files`, atomically.
+    def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
+        """Return the files that may have rows of batches, by the number of the batch.
 
-        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
-        of the files do not fit the table.
+        They may have rows of other batches, too.
+        """
+        ...
+
+    def check(self, table: str, files: Sequence[Path]) -> None:
+        """Raise `SchemaError` if the columns of the files do not fit the table."""
+        ...
+
+    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+        """Replace all rows of batches with the rows of files, atomically.
+
+        `batches` has the files by the number of the batch. Without files, the rows of a batch are
+        removed. Raises `SchemaError`, before any change, if the columns of the files do not fit the
+        table.
+        """
+        ...
+
+    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+        """Add rows to batches of a table, unless the plan has added them already.
+
+        `files` has one file for a batch, by its number. The files are kept. Call `check` before the
+        plan is stored.
         """
         ...

@@ -1,0 +1,76 @@
+"""Do what the plan of a replay of dead letters says, at first or after a crash."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from twinstream.core.hooks import HOOKS, reached
+from twinstream.lake.letters_plan import LettersPlan
+from twinstream.spark.errors import JournalError, PipelineBusy
+from twinstream.spark.landing.staging import remove_staged
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.tables.sink import SourceWriter
+
+__all__ = ["finish", "finish_before_run", "finish_interrupted"]
+
+
+def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> None:
+    """Finish the replay of dead letters of a source that was interrupted, if there is one.
+
+    The caller has the exclusive lock of the tables. The files of the plan are finished, so neither
+    the stream nor the schema matters.
+    """
+    state = SourceState.of(config, source)
+    plan = state.journal.letters.unfinished()
+    if plan is not None:
+        finish(state, source, plan)
+
+
+def finish_before_run(config: PipelineConfig, state: SourceState) -> None:
+    """Finish the replays of dead letters that were interrupted, before a source of a run starts.
+
+    A command that works on the tables now does it, too.
+    """
+    if state.journal.letters.unfinished() is None:
+        return
+    with suppress(PipelineBusy), state.lock.alone(f"pipeline run of {config.name}"):
+        for each in config.sources:
+            finish_interrupted(config, each)
+
+
+def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
+    """Add the letters that fit to their tables, and remove them from the dead letters.
+
+    Each step can be repeated. The tables are changed first: after an interruption between the two,
+    a letter exists twice, until this is done again, and is not lost.
+    """
+    origin = state.journal.origin()
+    if origin is None:
+        raise JournalError(f"the journal of source {source.name} has no origin; restore it")
+    files = _files(state.folders, source, plan)
+    letters = files.pop(source.dead_letters, {})
+    for table, by_batch in sorted(files.items()):
+        state.sink.add(table, by_batch, plan, SourceWriter(source.name, origin.id))
+    if HOOKS:
+        reached("letters: before removal", plan)
+    left = {each.batch: [letters[each.batch]] for each in plan.entries if each.batch in letters}
+    gone = {each.batch: list[Path]() for each in plan.entries}
+    state.sink.replace(source.dead_letters, gone | left)
+    state.journal.letters.landed(plan)
+    remove_staged(state.folders.staging / plan.folder)
+
+
+def _files(folders: Folders, source: SourceConfig, plan: LettersPlan) -> dict[str, dict[int, Path]]:
+    found: dict[str, dict[int, Path]] = {}
+    for each in plan.files:
+        path = folders.staging / plan.folder / each.name
+        if not path.exists():
+            raise JournalError(
+                f"a replay of the dead letters of source {source.name} was interrupted, and its"
+                f" file {path} is gone: restore it"
+            )
+        found.setdefault(each.table, {})[each.batch] = path
+    return found

@@ -1,0 +1,122 @@
+"""Read dead letters from their files as the messages that they were."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from attrs import frozen
+
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.records.headers import VERSION
+from twinstream.spark.errors import JournalError
+from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.pipeline.tables.parquet_files import damage_named
+from twinstream.spark.source.read_columns import ERROR
+
+__all__ = ["BatchLetters", "LetterPage", "letter_pages"]
+
+# The maximum number of letters that are in memory at once. Payloads may be large.
+_PAGE: Final = 4096
+
+_MOST_SIGNED: Final = 2**63 - 1
+_HEADERS: Final = "_headers"
+_HEADER_MAP: Final = pa.map_(pa.string(), pa.list_(pa.string()))
+_TIME: Final = pa.timestamp("us", "UTC")
+
+
+@frozen
+class BatchLetters:
+    """The dead letters of a batch: the files in which they are, perhaps with others."""
+
+    batch: int
+    files: tuple[Path, ...]
+
+
+@frozen
+class LetterPage:
+    """Some letters of a batch: the messages, and the reason of each."""
+
+    messages: ArrowPage
+    reasons: pa.Array
+
+
+def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
+    """Yield the letters of a batch. `payload` is the name of the column with the payload.
+
+    Headers are those that are stored with the letters. Raises `JournalError` if a file is damaged,
+    or if a letter has no payload.
+    """
+    if not letters.files:
+        return
+    names = [str(file) for file in letters.files]
+    types = {"_subject": pa.string(), "_timestamp": _TIME, ERROR: pa.string(), payload: pa.binary()}
+    needed = ["_seq", *types]
+    with damage_named(names, needed):
+        found = {each.name: each.type for file in letters.files for each in pq.read_schema(file)}
+        _check(found, needed, letters)
+        # Delta writes text as views, which Arrow cannot filter.
+        types |= {"_seq": found["_seq"], BATCH_COLUMN: pa.int64()}
+        if _HEADERS in found:
+            types[_HEADERS] = _HEADER_MAP
+        rows = ds.dataset(names, schema=pa.schema(list(types.items())))
+        wanted = ds.field(BATCH_COLUMN).isin([letters.batch])
+        for batch in rows.to_batches(filter=wanted, batch_size=_PAGE):
+            if batch.num_rows:
+                yield _page(batch, payload, letters)
+
+
+def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) -> None:
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise JournalError(
+            f"the dead letters in {letters.files[0].parent} have no column {missing[0]!r}: they"
+            " were landed with another columnNameOfCorruptRecord, or another program wrote them"
+        )
+
+
+def _page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> LetterPage:
+    payloads = batch.column(payload)
+    if payloads.null_count:
+        raise JournalError(
+            f"dead letters of batch {letters.batch} in {letters.files[0].parent} have no payload in"
+            f" column {payload!r}: they were landed with another columnNameOfCorruptRecord"
+        )
+    messages = ArrowPage(
+        _seqs(batch.column("_seq")),
+        batch.column("_subject").cast(pa.binary()),
+        batch.column("_timestamp").cast(pa.timestamp("ns", "UTC")),
+        _blocks(batch),
+        payloads.cast(pa.binary()),
+    )
+    return LetterPage(messages, batch.column(ERROR))
+
+
+def _seqs(column: pa.Array) -> pa.Array:
+    # Sequences are decimals if uint64=decimal.
+    seqs = column.cast(pa.uint64())
+    return seqs.cast(pa.int64()) if pc.max(seqs).as_py() <= _MOST_SIGNED else seqs
+
+
+def _blocks(batch: pa.RecordBatch) -> pa.Array:
+    """Return header blocks, which are empty for letters without headers."""
+    if _HEADERS not in batch.schema.names:
+        return pa.array([b""] * batch.num_rows, pa.binary())
+    return pa.array([_block(each) for each in batch.column(_HEADERS).to_pylist()], pa.binary())
+
+
+def _block(pairs: Any) -> bytes:
+    """Return the block of which `header_pairs` made the pairs; of a malformed one, its text."""
+    if pairs is None:
+        return b""
+    lines = [VERSION]
+    for name, values in pairs:
+        if not name:
+            return str(values[0]).encode()
+        lines += [f"{name}: {value}" for value in values]
+    return "\r\n".join([*lines, "", ""]).encode()

@@ -1,0 +1,50 @@
+"""Decode dead letters again, in tasks that write files for the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from twinstream.lake.engine import Engine
+from twinstream.lake.task_report import TaskFile, TaskReport
+from twinstream.spark.landing.land_job import task_file
+from twinstream.spark.landing.split_tables import TableNames, TableSplit
+from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, letter_pages
+from twinstream.spark.source.options import SourceOptions
+
+__all__ = ["LettersJob"]
+
+
+@frozen
+class LettersJob:
+    """A job that decodes the dead letters of batches of one stream to files in `folder`.
+
+    A file has rows of one batch for one table. Letters that still do not fit are written for the
+    table of dead letters, with the reason of now.
+    """
+
+    options: SourceOptions
+    names: TableNames
+    stream: str
+    folder: Path
+
+    def run(self, engine: Engine, parts: Sequence[Sequence[BatchLetters]]) -> list[TaskFile]:
+        """Run one task for each part, and return the files of all tasks."""
+        reports = engine.run(self.land, parts, "")
+        return [file for report in reports for file in report.files]
+
+    def land(self, part: Sequence[BatchLetters]) -> TaskReport:
+        """Do the work of one task: decode the letters of some batches, and report the files."""
+        files = tuple(file for letters in part for file in self._batch(letters))
+        first = min((each.first for each in files), default=0)
+        return TaskReport(first, max((each.last + 1 for each in files), default=first), files)
+
+    def _batch(self, letters: BatchLetters) -> list[TaskFile]:
+        tables, files = TableSplit(self.options, self.names, letters.batch), TableFiles(self.folder)
+        for page in letter_pages(letters, self.options.corrupt_column):
+            for table, rows in tables.split(page.messages, self.stream):
+                files.add(table, rows)
+        return [task_file(each, "_seq") for each in files.finish()]

@@ -1,0 +1,157 @@
+"""Publish dead letters to a subject, with confirmation by the stream that stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from attrs import frozen
+
+from js_sync import PublishFailure, PublishRequest
+from twinstream.core.workers.dead_letter import headers_of_misfit
+from twinstream.lake.entry import BatchEntry
+from twinstream.models import Timestamp
+from twinstream.records.headers import Headers
+from twinstream.spark.errors import OptionError, SparkSourceError
+from twinstream.spark.pipeline.letters.letter_pages import (
+    BatchLetters,
+    LetterPage,
+    letter_pages,
+)
+from twinstream.spark.pipeline.letters.replay import batches_with_letters
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.source.driver_client import Leader
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+__all__ = ["PublishedLetters", "publish_letters"]
+
+
+@frozen(kw_only=True)
+class PublishedLetters:
+    """The result: how many letters the stream `stream` has stored, and how many it had already.
+
+    `window` is the number of seconds for which the stream recognizes a repeated letter.
+    """
+
+    source: str
+    stream: str
+    published: int
+    repeated: int
+    window: float
+
+
+def publish_letters(
+    config: PipelineConfig,
+    source: SourceConfig,
+    subject: str,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    tell: Callable[[int], None] = lambda _: None,
+) -> PublishedLetters:
+    """Publish the dead letters of all batches that have sequences in `[low, high)` to a subject.
+
+    The payload is that of the message. Headers `Dead-…` have its stream, sequence, subject, time
+    and headers, and the reason. The letters stay in their table. The message id is the same each
+    time, so the stream stores no letter twice within its duplicate window.
+
+    Args:
+        config: the pipeline, of which the connection is used.
+        source: the source of the letters.
+        subject: the subject, which one stream must take, but not that of the source.
+        low: the first sequence.
+        high: the sequence after the last sequence; `None` means no upper bound.
+        tell: called after each letter with the number of letters so far.
+
+    Raises:
+        OptionError: if no stream takes the subject, or that of the source does.
+        SparkSourceError: if a letter was not stored. Earlier ones may have been stored.
+        PipelineBusy: while another command works on the tables.
+        CheckpointError: if the tables have a part of an unfinished batch.
+    """
+    state = SourceState.of(config, source)
+    with (
+        Leader(source.source_options) as leader,
+        maintenance_lock(config, "letters publish"),
+    ):
+        jet = leader.jet()
+        taker = _taker(jet, source, subject)
+        settings = jet.get_stream(taker).info().config
+        batches = batches_with_letters(state.journal.entries(), low, high)
+        requests = _requests(state, source, batches, subject)
+        published = repeated = 0
+        with jet.publish_many(requests, raise_failures=False) as outcomes:
+            for outcome in outcomes:
+                done = published + repeated
+                if isinstance(outcome, PublishFailure):
+                    raise SparkSourceError(
+                        f"dead letter {done + 1} was not stored ({outcome.error}); {done} were"
+                        " stored: publish them again"
+                    )
+                if outcome.duplicate:
+                    repeated += 1
+                else:
+                    published += 1
+                tell(done + 1)
+    window = settings.duplicate_window
+    return PublishedLetters(
+        source=source.name,
+        stream=taker,
+        published=published,
+        repeated=repeated,
+        window=0.0 if window is None else window.total_seconds(),
+    )
+
+
+def _taker(jet: JetStream, source: SourceConfig, subject: str) -> str:
+    names = list(jet.stream_names(subject))
+    if not names:
+        raise OptionError("subject", f"no stream takes {subject!r}: create one")
+    if source.stream in names:
+        raise OptionError(
+            "subject",
+            f"stream {source.stream} takes {subject!r}, and source {source.name} would land the"
+            " letters as new messages: give another subject, or use letters replay",
+        )
+    return names[0]
+
+
+def _requests(
+    state: SourceState, source: SourceConfig, batches: list[BatchEntry], subject: str
+) -> Iterator[PublishRequest]:
+    files = state.sink.files(source.dead_letters, [each.batch for each in batches])
+    payload = source.source_options.corrupt_column
+    for entry in batches:
+        for page in letter_pages(BatchLetters(entry.batch, tuple(files[entry.batch])), payload):
+            yield from _of_page(source, entry, page, subject)
+
+
+def _of_page(
+    source: SourceConfig, entry: BatchEntry, page: LetterPage, subject: str
+) -> Iterator[PublishRequest]:
+    found = page.messages
+    columns = (
+        found.seqs,
+        found.subjects,
+        found.times.cast(pa.int64()),
+        found.headers,
+        found.payloads,
+    )
+    reasons = page.reasons.to_pylist()
+    parts = zip(*(each.to_pylist() for each in columns), reasons, strict=True)
+    for seq, own_subject, time, block, data, reason in parts:
+        headers = headers_of_misfit(
+            source.stream,
+            seq,
+            own_subject.decode(),
+            Timestamp.from_ns(time),
+            Headers.parse(block) if block else Headers(),
+            reason,
+        )
+        identity = f"{source.name}:{source.stream}:{entry.created}:{seq}"
+        yield PublishRequest(subject=subject, data=data, headers=headers, msg_id=identity)

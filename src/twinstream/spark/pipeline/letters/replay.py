@@ -1,0 +1,246 @@
+"""Land dead letters again from their files, after a change of the schema.
+
+Unlike a replay of batches, this does not need the messages in the stream. A letter stays in its
+batch, whose number of messages does not change. Tasks decode the letters and write finished files.
+The plan with the names of these files is stored. Then the letters that fit are added to the tables,
+and removed from the dead letters. A crash in between leaves a plan that is not done. The next
+command that changes the tables, and the next run, finish it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import evolve, frozen
+
+from twinstream.disk.safe_files import sync
+from twinstream.lake.engine import Engine
+from twinstream.lake.entry import BatchEntry, TableEntry
+from twinstream.lake.letters_plan import LettersFile, LettersPlan
+from twinstream.lake.task_report import TaskFile
+from twinstream.spark.errors import JournalError
+from twinstream.spark.landing.footers import Footer
+from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.staging import Staging, remove_attempts
+from twinstream.spark.pipeline.engines import engine_of
+from twinstream.spark.pipeline.letters.finish import finish
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
+from twinstream.spark.pipeline.letters.letters_job import LettersJob
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.source.read_columns import ERROR
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LettersReport", "batches_with_letters", "replay_letters"]
+
+# The name of the folders of files that are not in their tables yet.
+_STAGED: Final = "_letters"
+
+# The maximum number of batches of one plan. A Parquet table of dead letters is built again for each
+# plan, and a plan has an entry for each batch, of some 500 bytes.
+_BATCHES: Final = 10_000
+
+# The columns that show whether a replay would change a letter.
+_SHOWN: Final = ("_seq", BATCH_COLUMN, ERROR)
+
+# The number of letters from which several tasks are worth the start of their processes.
+_MANY: Final = 50_000
+
+
+@frozen(kw_only=True)
+class LettersReport:
+    """The result of a replay: the number of letters, and of those that still do not fit.
+
+    `batches` are the entries of the batches that have changed.
+    """
+
+    source: str
+    letters: int
+    left: int
+    batches: list[BatchEntry]
+
+    @property
+    def landed(self) -> int:
+        """The number of letters that are in tables now."""
+        return self.letters - self.left
+
+
+def batches_with_letters(
+    entries: Mapping[int, BatchEntry], low: int, high: int | None
+) -> list[BatchEntry]:
+    """Return the batches with dead letters that have sequences in `[low, high)`, ascending.
+
+    If `high` is `None`, there is no upper bound.
+    """
+    return [
+        each
+        for each in entries.values()
+        if each.dead_letters and each.end > low and (high is None or each.start < high)
+    ]
+
+
+def replay_letters(
+    spark: SparkSession | None,
+    config: PipelineConfig,
+    source: SourceConfig,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    tell: Callable[[int], None] = lambda _: None,
+) -> LettersReport:
+    """Land the dead letters of all batches that have sequences in `[low, high)` again.
+
+    Args:
+        spark: the session that runs the tasks, or `None` with `engine = "local"`.
+        config: the pipeline.
+        source: the source of the letters.
+        low: the first sequence.
+        high: the sequence after the last sequence; `None` means no upper bound.
+        tell: called with the number of batches that are done each time.
+
+    Raises:
+        JournalError: if the dead letters are not those of the journal, or a file is damaged.
+            Nothing is changed.
+        SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
+        PipelineBusy: while another command works on the tables.
+        CheckpointError: if the tables have a part of an unfinished batch.
+    """
+    state = SourceState.of(config, source)
+    letters = left = 0
+    changed: list[BatchEntry] = []
+    with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
+        due = iter(batches_with_letters(state.journal.entries(), low, high))
+        while batches := list(islice(due, _BATCHES)):
+            entries = _Replay(state, source, batches).run(engine)
+            letters += sum(each.dead_letters for each in batches)
+            left += sum(each.dead_letters for each in entries or batches)
+            changed += entries
+            tell(len(batches))
+    return LettersReport(source=source.name, letters=letters, left=left, batches=changed)
+
+
+@frozen
+class _Replay:
+    """A replay of the letters of some batches, of which one plan changes all tables."""
+
+    state: SourceState
+    source: SourceConfig
+    batches: list[BatchEntry]
+
+    def run(self, engine: Engine) -> list[BatchEntry]:
+        """Land the letters that fit. Return the entries of all batches; none without a change."""
+        parent = self.state.folders.staging
+        remove_attempts(parent, _STAGED)  # no plan is unfinished, so no plan names such a folder
+        staging = Staging(parent, _STAGED)
+        try:
+            plan = self._plan(staging, self._files(engine, staging))
+            if plan is None:
+                return []
+            sync([staging.folder, parent])
+            plan = self.state.journal.letters.planned(plan)
+            finish(self.state, self.source, plan)
+            return list(plan.entries)
+        finally:
+            if self.state.journal.letters.unfinished() is None:
+                staging.close()
+
+    def _files(self, engine: Engine, staging: Staging) -> list[TaskFile]:
+        """Let tasks decode the letters. Return their files, which have each letter once."""
+        numbers = [each.batch for each in self.batches]
+        files = self.state.sink.files(self.source.dead_letters, numbers)
+        letters = [BatchLetters(number, tuple(files[number])) for number in numbers]
+        options = evolve(self.source.source_options, slots=engine.slots)
+        job = LettersJob(options, self.source.tables, self.source.stream, staging.folder)
+        written = job.run(engine, list(self._parts(letters, engine.slots)))
+        found, known = sum(each.rows for each in written), sum(e.dead_letters for e in self.batches)
+        if found != known:
+            raise JournalError(
+                f"source {self.source.name} has {found} dead letters of batches {numbers[0]} to"
+                f" {numbers[-1]} in its files, and {known} in its journal: another program changed"
+                " them; nothing was landed"
+            )
+        return written
+
+    def _parts(self, letters: Sequence[BatchLetters], slots: int) -> Iterator[list[BatchLetters]]:
+        """Divide the batches among tasks, with about as many letters each."""
+        total = sum(each.dead_letters for each in self.batches)
+        most = total if total < _MANY else -(-total // slots)
+        part: list[BatchLetters] = []
+        count = 0
+        for entry, each in zip(self.batches, letters, strict=True):
+            if part and count + entry.dead_letters > most:
+                yield part
+                part, count = [], 0
+            part.append(each)
+            count += entry.dead_letters
+        yield part
+
+    def _plan(self, staging: Staging, written: Sequence[TaskFile]) -> LettersPlan | None:
+        """Return the plan with the files of the tasks, or `None` if it would change nothing.
+
+        Raises `SchemaError` if the files do not fit their tables.
+        """
+        by_table: dict[str, list[TaskFile]] = defaultdict(list)
+        for each in written:
+            by_table[each.table].append(each)
+        left = by_table.get(self.source.dead_letters, [])
+        if len(left) == len(written) and self._reasons() == _reasons_in(left):
+            return None
+        for table, files in by_table.items():
+            self.state.sink.check(table, [each.path for each in files])
+        rows: dict[int, dict[str, int]] = defaultdict(dict)
+        named: list[LettersFile] = []
+        for each in written:
+            batch = _batch_of(each)
+            rows[batch][each.table] = each.rows
+            named.append(LettersFile(each.table, batch, each.path.name))
+        return LettersPlan(
+            number=self.state.journal.letters.next_number(),
+            newest=self.state.journal.newest(),
+            folder=staging.folder.name,
+            files=tuple(named),
+            entries=tuple(self._entry(each, rows[each.batch]) for each in self.batches),
+        )
+
+    def _entry(self, entry: BatchEntry, rows: Mapping[str, int]) -> BatchEntry:
+        """Return the entry of a batch from whose letters the tables get so many rows."""
+        tables, letters = dict(entry.tables), self.source.dead_letters
+        for table, added in rows.items():
+            known = tables.get(table, TableEntry(rows=0, files=0, bytes=0))
+            total = added if table == letters else known.rows + added
+            tables[table] = evolve(known, rows=total)
+        left = rows.get(letters, 0)
+        if not left:
+            tables.pop(letters, None)
+        return evolve(entry, replays=entry.replays + 1, dead_letters=left, tables=tables)
+
+    def _reasons(self) -> list[tuple[int, int, str]]:
+        numbers = {each.batch for each in self.batches}
+        end = max(each.end for each in self.batches)
+        found = self.state.sink.scan(self.source.dead_letters, _SHOWN, "_seq", 0, end, min(numbers))
+        rows = (row for part in found for row in _rows(part))
+        return sorted(row for row in rows if row[1] in numbers)
+
+
+def _reasons_in(files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
+    found = (pq.ParquetFile(each.path).read(_SHOWN) for each in files)
+    return sorted(row for rows in found for row in _rows(rows))
+
+
+def _rows(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, int, str]]:
+    seqs, batches, reasons = (rows.column(name).to_pylist() for name in _SHOWN)
+    return ((int(seq), batch, why) for seq, batch, why in zip(seqs, batches, reasons, strict=True))
+
+
+def _batch_of(file: TaskFile) -> int:
+    bounds = Footer.of(file.path).bounds(BATCH_COLUMN)
+    assert bounds is not None, "a file has at least one row"
+    return int(bounds[0])

@@ -1,0 +1,247 @@
+"""Bundles of a journal: nothing is lost at any point, and late drivers notice them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from tests.mortal_store import Died, MemoryStore, MortalStore
+from twinstream.lake.bundles import SPAN
+from twinstream.lake.entry import BatchEntry, TableEntry
+from twinstream.lake.errors import JournalError
+from twinstream.lake.journal import Journal
+from twinstream.lake.local_store import LocalStore
+from twinstream.lake.plan import Plan
+from twinstream.lake.store import Store
+from twinstream.lake.stream_mark import Mark
+
+FEW = 3
+
+
+def entry(number: int) -> BatchEntry:
+    return BatchEntry(
+        batch=number, start=10 * number + 1, end=10 * number + 11, created="today", messages=10,
+        began="2026-01-01T00:00", tables={"orders": TableEntry(rows=10, files=1, bytes=99)},
+        mark=Mark(10 * number + 10, "t"),
+    )  # fmt: skip
+
+
+def plan(number: int) -> Plan:
+    return Plan(
+        batch=number, start=10 * number + 1, end=10 * number + 11, created="today", parts=3,
+        began="2026-01-01T00:00",
+    )  # fmt: skip
+
+
+def journal_in(store: Store | Path) -> Journal:
+    return Journal(LocalStore(store) if isinstance(store, Path) else store, "orders", FEW)
+
+
+def land(journal: Journal, *numbers: int) -> None:
+    for number in numbers:
+        journal.planned(plan(number))
+        journal.landed(entry(number))
+
+
+def seen(journal: Journal) -> tuple[Any, ...]:
+    """Return all that a journal shows."""
+    plans = [journal.plan(number) for number in range(12)]
+    entries = [journal.entry(number) for number in range(12)]
+    return plans, entries, journal.entries(), journal.newest(), journal.last(), journal.unfinished()
+
+
+def names(store: Store | Path, kind: str) -> list[str]:
+    return (LocalStore(store) if isinstance(store, Path) else store).names(f"orders/{kind}")
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> Journal:
+    """A journal of ten batches, one of them replayed twice, and an unfinished one."""
+    journal = journal_in(tmp_path)
+    land(journal, *range(10))
+    for replays in (1, 2):
+        journal.replayed(evolve(entry(4), replays=replays, messages=10 - replays))
+    journal.planned(plan(10))
+    return journal
+
+
+def test_a_journal_shows_the_same_before_and_after(ten: Journal, tmp_path: Path) -> None:
+    before = seen(ten)
+    assert ten.bundle() == (23, 6), "batches 0 to 8 in three bundles, and 9 and the unfinished 10"
+    assert names(tmp_path, "landed") == ["000000009.json"]
+    assert names(tmp_path, "plan") == ["000000009.json", "000000010.json"]
+    assert len(names(tmp_path, "bundle")) == 3
+    assert seen(ten) == before
+    assert seen(journal_in(tmp_path)) == before
+    assert ten.bundle() == (6, 6)
+
+
+def test_the_newest_batch_is_in_no_bundle(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    land(journal, 0, 1, 2)
+    assert journal.bundle() == (6, 6)
+    land(journal, 3)
+    assert journal.bundle() == (8, 3)
+    assert journal_in(tmp_path).last() == entry(3)
+
+
+def test_a_replay_of_a_bundled_batch_is_bundled_again(ten: Journal, tmp_path: Path) -> None:
+    ten.bundle()
+    again = evolve(entry(4), replays=3, messages=1)
+    ten.replayed(again)
+    assert journal_in(tmp_path).entries()[4] == again
+    assert ten.bundle() == (7, 6)
+    assert names(tmp_path, "bundle")[1] == "000000003.001.json.gz"
+    assert journal_in(tmp_path).entries()[4] == again
+    assert journal_in(tmp_path).entry(4) == entry(4)
+
+
+def test_a_driver_that_dies_while_it_bundles() -> None:
+    """At each call of the store; and another one does the rest."""
+    point = 0
+    while True:
+        store = MemoryStore()
+        journal = journal_in(store)
+        land(journal, *range(8))
+        journal.replayed(evolve(entry(1), replays=1))
+        before = seen(journal)
+        journal.bundle()
+        journal.replayed(evolve(entry(1), replays=2))
+        land(journal, 8, 9)
+        before = seen(journal)
+        mortal = journal_in(MortalStore(store, point))
+        try:
+            mortal.bundle()
+        except Died:
+            assert seen(journal_in(store)) == before, point
+            journal_in(store).bundle()
+            assert seen(journal_in(store)) == before, point
+            assert len(names(store, "bundle")) == 3
+            assert names(store, "landed") == ["000000009.json"]
+        else:
+            break
+        point += 1
+    assert point > 30
+
+
+def test_readers_and_drivers_see_all_while_it_bundles() -> None:
+    """Another process looks, or lands a batch, at each call of the store."""
+    point = 0
+    reached = True
+    while reached:
+        store = MemoryStore()
+        land(journal_in(store), *range(10))
+        slow = journal_in(store)
+        assert slow.newest() == 9
+        before = seen(journal_in(store))[2]
+
+        def look(store: Store = store, slow: Journal = slow, before: object = before) -> None:
+            assert journal_in(store).entries() == before
+            assert slow.entries() == before
+            land(slow, 10)
+            assert journal_in(store).newest() == 10
+
+        mortal = MortalStore(store, point, look)
+        journal_in(mortal).bundle()
+        reached = mortal.is_reached
+        assert list(journal_in(store).entries()) == list(range(11 if reached else 10))
+        point += 1
+    assert point > 30
+
+
+def test_several_processes_bundle_at_once(tmp_path: Path) -> None:
+    land(journal_in(tmp_path), *range(40))
+    before = journal_in(tmp_path).entries()
+    errors: list[Exception] = []
+    ready = threading.Barrier(4)
+
+    def work() -> None:
+        ready.wait(30)
+        try:
+            journal_in(tmp_path).bundle()
+            assert journal_in(tmp_path).entries() == before
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert errors == []
+    assert journal_in(tmp_path).entries() == before
+    assert names(tmp_path, "landed") == ["000000039.json"]
+
+
+@pytest.mark.parametrize("known", [None, 0, 1, 4])
+def test_a_driver_that_slept_plans_no_batch_again(tmp_path: Path, known: int | None) -> None:
+    """It knows the journal up to batch `known`; the batch after it has been bundled since."""
+    slept = journal_in(tmp_path)
+    if known is not None:
+        land(journal_in(tmp_path), *range(known + 1))
+    assert slept.newest() == (-1 if known is None else known)
+    number = slept.newest() + 1
+    land(journal_in(tmp_path), *range(number, 10))
+    journal_in(tmp_path).bundle()
+    other = evolve(plan(number), end=99, parts=9)
+    assert slept.planned(other) == plan(number)
+    assert names(tmp_path, "plan") == ["000000009.json"]
+    assert slept.entry(number) == entry(number)
+    assert slept.newest() == 9
+    assert slept.last() == entry(9)
+
+
+def test_objects_of_a_late_driver_do_not_count(ten: Journal, tmp_path: Path) -> None:
+    ten.bundle()
+    store = LocalStore(tmp_path)
+    store.create("orders/landed/000000004.json", json.dumps({"batch": 4}).encode())
+    late = json.dumps({"batch": 4, "start": 1, "end": 2, "created": "today", "messages": 77})
+    store.delete("orders/landed/000000004.json")
+    store.create("orders/landed/000000004.json", late.encode())
+    before = journal_in(tmp_path).entries()
+    assert before[4].messages == 8
+    journal_in(tmp_path).bundle()
+    assert names(tmp_path, "landed") == ["000000009.json"]
+    assert journal_in(tmp_path).entries() == before
+
+
+def test_a_damaged_object_is_not_bundled(ten: Journal, tmp_path: Path) -> None:
+    (tmp_path / "orders" / "plan" / "000000004.json").write_text('{"batch": "x"}')
+    with pytest.raises(JournalError, match=r"plan/000000004\.json in the journal cannot be read"):
+        ten.bundle()
+    assert len(names(tmp_path, "bundle")) == 1
+    assert "000000004.json" in names(tmp_path, "plan")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", gzip.compress(b"[]"), gzip.compress(b"{"), gzip.compress(b"{}")[:-3], b"\x1f\x8b"],
+)
+def test_a_damaged_bundle_is_named(ten: Journal, tmp_path: Path, data: bytes) -> None:
+    ten.bundle()
+    (tmp_path / "orders" / "bundle" / "000000003.000.json.gz").write_bytes(data)
+    with pytest.raises(JournalError, match=r"bundle/000000003\.000\.json\.gz in the journal can"):
+        journal_in(tmp_path).entries()
+
+
+@pytest.mark.parametrize("name", ["x", "000000004.000.json.gz", "000000003.json.gz"])
+def test_a_file_that_is_no_bundle_is_named(ten: Journal, tmp_path: Path, name: str) -> None:
+    LocalStore(tmp_path).create(f"orders/bundle/{name}", b"")
+    with pytest.raises(JournalError, match=f"bundle/{name} is not a bundle of a journal"):
+        ten.bundle()
+
+
+def test_a_bundle_has_as_many_batches_as_the_docs_say() -> None:
+    store = MemoryStore()
+    journal = Journal(store, "orders")
+    land(journal, *range(SPAN))
+    assert journal.bundle() == (2 * SPAN, 2 * SPAN)
+    land(journal, SPAN)
+    assert journal.bundle() == (2 * SPAN + 2, 3)
+    assert len(Journal(store, "orders").entries()) == SPAN + 1

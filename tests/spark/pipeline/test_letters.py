@@ -1,0 +1,406 @@
+"""Dead letters as a queue: counted, landed again from their files, published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from attrs import evolve
+
+from js_sync import JetStream, Stream
+from tests.hooked import hooked
+from tests.mortal_store import Died, die
+from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from twinstream.models import StreamConfig
+from twinstream.spark.errors import JournalError, OptionError, SchemaError
+from twinstream.spark.pipeline.letters.publish import publish_letters
+from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
+from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+from twinstream.spark.pipeline.letters.summary import letters_of
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.settings.toml_config import read_config
+from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+LETTERS = "dead_letters/source=orders"
+
+
+class Lake:
+    """A pipeline that lands one stream, whose schema a test may change."""
+
+    def __init__(self, folder: Path, sink: str, server: str, stream: Stream, more: str) -> None:
+        source = (
+            f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
+            f'schema = "order.json"\nmax_messages = 25\n{more}'
+        )
+        self._folder = folder
+        self.config = config_of(folder, sink, server, source, engine="local")
+
+    def set_schema(self, **schema: Any) -> None:
+        """Replace the schema of the source, as a user does in its file."""
+        (self._folder / "order.json").write_text(json.dumps({"type": "object", **schema}))
+        self.config = read_config(self._folder / "orders.toml")
+
+    def land(self) -> None:
+        assert run(None, self.config, once=True) == {}
+
+    def replay(self, low: int = 0, high: int | None = None) -> LettersReport:
+        return replay_letters(None, self.config, self.config.sources[0], low, high)
+
+    def rows(self, table: str = "orders") -> list[dict[str, Any]]:
+        """Return the rows of a table, of which no sequence occurs twice."""
+        if not (self.config.path / table).is_dir():
+            return []
+        count, distinct = counted(self.config.path / table, self.config.sink)
+        assert count == distinct
+        rows = rows_of(self.config.path / table, self.config.sink) if count else []
+        return sorted(rows, key=lambda row: row["_seq"])
+
+    def problems(self) -> list[str]:
+        return [problem for each in verify(self.config) for problem in each.problems]
+
+    def state(self) -> list[str]:
+        """Return the names of all files, which show whether anything was written."""
+        return sorted(str(file) for file in self.config.path.rglob("*") if "lock" not in file.name)
+
+
+NUMBERS = {"id": {"type": "integer"}, "item": {"type": "string"}}
+
+
+@pytest.fixture(params=SINKS)
+def lake_of(
+    request: pytest.FixtureRequest, tmp_path: Path, server: NatsServer, make_stream: Make
+) -> Callable[..., tuple[Lake, Stream]]:
+    """Returns a pipeline and its stream."""
+
+    def make(more: str = "", sink: str = request.param) -> tuple[Lake, Stream]:
+        stream = make_stream()
+        return Lake(tmp_path, sink, server.url, stream, more), stream
+
+    return make
+
+
+def without_an_id(numbers: int, each: int = 10) -> list[dict[str, Any]]:
+    """Return so many orders, of which each tenth has no id."""
+    return [
+        {"item": f"i{number}"} if number % each == 0 else {"id": number}
+        for number in range(1, numbers + 1)
+    ]
+
+
+def test_letters_are_landed_after_a_purge(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(100))
+    lake.land()
+    assert stream.info().state.messages == 0
+    assert (len(lake.rows()), len(lake.rows(LETTERS))) == (90, 10)
+    lake.set_schema(properties=NUMBERS)
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (10, 10, 0)
+    assert [each.dead_letters for each in done.batches] == [0, 0, 0, 0]
+    rows = lake.rows()
+    assert [row["_seq"] for row in rows] == list(range(1, 101))
+    landed = [row for row in rows if row["_seq"] % 10 == 0]
+    assert {(row["id"], row["item"], row["_batch_id"]) for row in landed} == {
+        (None, f"i{seq}", (seq - 1) // 25) for seq in range(10, 101, 10)
+    }
+    assert lake.rows(LETTERS) == []
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 0
+    assert lake.problems() == []
+    before = lake.state()
+    assert lake.replay().letters == 0
+    assert lake.state() == before, "a second replay does nothing"
+    fill(stream, [{"id": 101}])
+    lake.land()
+    assert len(lake.rows()) == 101
+
+
+def test_spark_lands_letters_again(
+    spark: SparkSession, lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(100))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    config = evolve(lake.config, engine="spark")
+    assert replay_letters(spark, config, config.sources[0]).landed == 10
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 101))
+    assert (lake.rows(LETTERS), lake.problems()) == ([], [])
+
+
+def test_letters_that_still_do_not_fit_get_the_reason_of_now(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    bad = [{"item": "a"}, {"id": "x"}, b"no JSON", {"id": 1, "item": 7}]
+    fill(stream, [*bad, {"id": 5}])
+    lake.land()
+    before = {row["_seq"]: row["_error"] for row in lake.rows(LETTERS)}
+    assert list(before) == [1, 2, 3, 4]
+    lake.set_schema(properties={"id": {"type": "integer"}, "item": {"type": "string"}})
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (4, 1, 3)
+    assert {row["_seq"]: row["_error"] for row in lake.rows(LETTERS)} == {
+        seq: before[seq] for seq in (2, 3, 4)
+    }
+    state = lake.state()
+    assert (lake.replay().landed, lake.state()) == (0, state), "nothing would change"
+    lake.set_schema(required=["more"], properties={"more": {"type": "string"}, **NUMBERS})
+    done = lake.replay()
+    assert (done.landed, done.left) == (0, 3)
+    reasons = [row["_error"] for row in lake.rows(LETTERS)]
+    assert "more: required member is missing" in reasons
+    assert reasons != list(before.values())[1:]
+    assert lake.problems() == []
+    assert [len(row["_raw"]) for row in lake.rows(LETTERS)] == [11, 7, 20]
+
+
+@pytest.mark.parametrize("next_command", ["run", "compact", "replay"])
+def test_the_next_command_finishes_a_replay_that_died(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, next_command: str
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(30))
+    lake.land()
+    strict = lake.config
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    source = lake.config.sources[0]
+    assert len(lake.rows()) == 30
+    assert letters_of(lake.config, source).is_interrupted
+    assert any("a replay of dead letters is not finished" in each for each in lake.problems())
+    lake.config = strict  # the files are finished, so another schema makes no difference
+    if next_command == "run":
+        fill(stream, [{"id": 31}])
+        lake.land()
+        assert len(lake.rows()) == 31
+    elif next_command == "compact":
+        list(compact(lake.config))
+    else:
+        assert lake.replay().letters == 0
+    assert [row["_seq"] for row in lake.rows()][:30] == list(range(1, 31))
+    assert (lake.rows(LETTERS), lake.problems()) == ([], [])
+    assert not list(Folders(lake.config.path).staging.rglob("*"))
+
+
+def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(30))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    (file, *_) = Folders(lake.config.path).staging.rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(JournalError, match=f"its file {file} is gone: restore it"):
+        lake.replay()
+    failed = run(None, lake.config, once=True)
+    assert "is gone: restore it" in failed["orders"]
+
+
+def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(100))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    done = lake.replay(30, 51)
+    assert [each.batch for each in done.batches] == [1], "the batch of 26 to 50, with 30, 40 and 50"
+    assert (done.letters, done.landed) == (3, 3)
+    assert [row["_seq"] for row in lake.rows(LETTERS)] == [10, 20, 60, 70, 80, 90, 100]
+    assert lake.problems() == []
+
+
+def test_letters_of_compacted_tables_and_batches_of_letters_alone(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [*without_an_id(25), *([{}] * 25), *without_an_id(25)])
+    lake.land()
+    assert [each.table for each in compact(lake.config)] == ["orders", LETTERS]
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay(1, 26).landed == 2
+    assert lake.replay().landed == 27
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 76))
+    assert lake.problems() == []
+    assert {row["_batch_id"] for row in lake.rows() if row["_seq"] in range(26, 51)} == {1}
+    list(compact(lake.config))
+    replay(None, lake.config, lake.config.sources[0], 1, 76)
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 76))
+    assert lake.problems() == []
+
+
+def test_a_replay_from_the_stream_counts_after_a_replay_of_letters(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    lake.replay()
+    lake.set_schema(required=["id"], properties=NUMBERS)
+    (again,) = replay(None, lake.config, lake.config.sources[0], 1, None)
+    assert (again.dead_letters, again.replays) == (2, 2)
+    assert len(lake.rows(LETTERS)) == 2
+    entries = journal_of(Folders(lake.config.path), lake.config.sources[0]).entries()
+    assert entries == {0: again}
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay().landed == 2
+    assert lake.problems() == []
+
+
+def test_headers_and_large_sequences_are_those_of_the_message(
+    lake_of: Callable[..., tuple[Lake, Stream]], jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true", uint64 = "decimal"}')
+    subject = f"{stream.name.lower()}.a"
+    headers = {"Trace": ["a", "b"], "Other": "c: d"}
+    for data in (b'{"id": 1}', b"{}"):
+        jet.publish(subject, data, headers=headers)
+    jet.publish(subject, b"{}")
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay().landed == 2
+    first, second, third = lake.rows()
+    assert sorted(first["_headers"]) == sorted(second["_headers"])
+    assert third["_headers"] is None
+    assert dict(second["_headers"])["Trace"] == ["a", "b"]
+    from_letters = lake.rows()
+    replay(None, lake.config, lake.config.sources[0], 1, None)
+    assert [sorted(map(str, row.items())) for row in lake.rows()] == [
+        sorted(map(str, row.items())) for row in from_letters
+    ], "the same rows as from the stream"
+
+
+def test_letters_of_events(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, jet: JetStream
+) -> None:
+    """Events have no schema of the user, so letters stay letters."""
+    lake, stream = lake_of()
+    file = lake.config.path.parent / "orders.toml"
+    text = file.read_text().replace('format = "json"\nschema = "order.json"\ntable', "table")
+    text = text.replace(
+        'table = "orders"\nformat = "json"\nschema = "order.json"', 'format = "advisory"'
+    )
+    file.write_text(text)
+    lake.config = read_config(file)
+    fill(stream, [{"type": 7}, b"x"])
+    lake.land()
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 2
+    state = lake.state()
+    assert (lake.replay().left, lake.state()) == (2, state)
+
+
+def test_a_schema_that_does_not_fit_the_table_changes_nothing(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [{"id": 1}, {"item": "a"}])
+    lake.land()
+    lake.set_schema(properties={"id": {"type": "number"}, "item": {"type": "string"}})
+    with pytest.raises(SchemaError, match="name another table"):
+        lake.replay()
+    assert (len(lake.rows()), len(lake.rows(LETTERS)), lake.problems()) == (1, 1, [])
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay().landed == 1
+
+
+def test_letters_that_another_program_removed_are_noticed(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of(sink="parquet")
+    fill(stream, without_an_id(20))
+    lake.land()
+    for file in (lake.config.path / LETTERS).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(JournalError, match=r"0 dead letters of batches 0 to 0 .* and 2 in"):
+        lake.replay()
+
+
+def test_letters_are_counted_by_reason(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [{"id": "a"}, {"id": 2}, {"id": "b"}, {}, b"x", {"id": "c"}])
+    lake.land()
+    found = letters_of(lake.config, lake.config.sources[0])
+    assert found.letters == 5
+    assert not found.is_interrupted
+    (first, *others) = found.reasons
+    assert (first.reason, first.count) == ("id: expected an integer, got text", 3)
+    assert (first.first_seq, first.last_seq) == (1, 6)
+    assert first.first_time <= first.last_time
+    assert sorted((each.reason, each.first_seq, each.last_seq) for each in others) == [
+        ("id: required member is missing", 4, 4), ("not JSON: Expecting value", 5, 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("b[]: expected an integer, got text 'x, got y'…", "b[]: expected an integer, got text"),
+        ("a: expected text, got 1.5", "a: expected text, got a number"),
+        ("a: expected text, got an object", "a: expected text, got an object"),
+        ("a: 300 does not fit a signed integer", "a: a value does not fit a signed integer"),
+        ("a: text '1: 2' is not a timestamp: hour must be", "a: a value is not a timestamp"),
+        ("not UTF-8 at byte 7", "not UTF-8"),
+        ("not JSON: Extra data at line 1, column 9", "not JSON: Extra data"),
+        ("headers: not a NATS header block: b'x'", "headers: not a NATS header block"),
+        ("nested too deeply", "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_a_reason_is_counted_without_its_value(reason: str, kind: str) -> None:
+    assert kind_of_reason(reason) == kind
+
+
+def test_letters_are_published_once(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    own = stream.name.lower()
+    jet.publish(f"{own}.a", b"\xff\x00", headers={"Trace": "t"})
+    fill(stream, without_an_id(30))
+    lake.land()
+    taker = jet.create_stream(StreamConfig(name=f"{stream.name}-BAD", subjects=[f"bad.{own}"]))
+    source = lake.config.sources[0]
+    done = publish_letters(lake.config, source, f"bad.{own}")
+    assert (done.stream, done.published, done.repeated, done.window) == (taker.name, 4, 0, 120.0)
+    again = publish_letters(lake.config, source, f"bad.{own}")
+    assert (again.published, again.repeated) == (0, 4)
+    first, *others = taker.read()
+    assert first.data == b"\xff\x00"
+    names = ("Dead-Stream", "Dead-Sequence", "Dead-Subject", "Dead-Cause")
+    assert [first.headers[name] for name in names] == [stream.name, "1", f"{own}.a", "schema"]
+    assert first.headers["Dead-Reason"].startswith("not UTF-8 at byte 0")
+    assert '"Trace"' in first.headers["Dead-Headers"]
+    assert [each.headers["Dead-Sequence"] for each in others] == ["11", "21", "31"]
+    assert len(lake.rows(LETTERS)) == 4, "they stay"
+
+
+def test_letters_go_to_no_stream_that_would_land_them_again(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [{}])
+    lake.land()
+    source: Any = lake.config.sources[0]
+    with pytest.raises(OptionError, match="would land the letters as new messages"):
+        publish_letters(lake.config, source, f"{stream.name.lower()}.a")
+    with pytest.raises(OptionError, match="no stream takes"):
+        publish_letters(lake.config, source, "of.no.stream")
