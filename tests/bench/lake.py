@@ -15,10 +15,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from statistics import median
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import click
 import pyarrow.parquet as pq
@@ -54,13 +55,14 @@ def command(url: str, way: Way) -> tuple[float, float]:
         )
         words = ["-m", "twinstream", "pipeline", "run", "--once", "--config", "orders.toml"]
         before, cpu, began = len(family()), _children(), time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, *words],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-            capture_output=True,
-            text=True,
-        )
+        with _Workers() as workers:
+            done = subprocess.run(
+                [sys.executable, *words],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                capture_output=True,
+                text=True,
+            )
         took = time.perf_counter() - began
         if done.returncode:
             raise click.ClickException(f"{way}: {done.stderr[-1500:]}")
@@ -71,7 +73,39 @@ def command(url: str, way: Way) -> tuple[float, float]:
         rows = sum(pq.read_metadata(file).num_rows for file in files)
         if rows != count:
             raise click.ClickException(f"{way}: {rows} of {count} rows")
-        return took, _children() - cpu
+        return took, _children() - cpu + workers.cpu
+
+
+class _Workers:
+    """The CPU seconds of Spark's Python workers, which are read while they run.
+
+    Their parent ignores the end of its children. So the system adds them to no other process.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Final[dict[int, float]] = {}
+        self._is_over: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._watch)
+
+    @property
+    def cpu(self) -> float:
+        return sum(self._seen.values())
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.05):
+            found = {each.pid: each for each in family()}
+            for each in found.values():
+                parent = found.get(each.parent)
+                if parent is not None and "pyspark.daemon" in parent.command:
+                    self._seen[each.pid] = each.cpu
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
 
 
 def stream_of(count: int) -> str:
