@@ -20,9 +20,6 @@ DOCS = Path(__file__).parent.parent / "docs"
 NAMED = re.compile(r"(?:^\.\. py:\w+:: |^ {10,})((?:js_|twinstream)[\w.]+)", re.M)
 
 
-pytest.importorskip("pyspark", reason="the reference has the Spark source")
-
-
 @cache
 def entries() -> set[str]:
     """Return the full names that have an entry."""
