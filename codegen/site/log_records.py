@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from codegen.site.attribute_docs import attribute_docs
+from codegen.site.entries import members
 from codegen.site.markdown import code, page, plain, table
 
 import twinstream.core
@@ -65,7 +65,7 @@ def log_record_page() -> str:
 
 def _section(cls: type[Report], written: list[tuple[str, str, str]]) -> str:
     records = [(code(logger), level, code(text)) for logger, level, text in written]
-    docs = attribute_docs(cls)
+    docs = {each.name: each.doc for each in members(cls)}
     fields = attrs.fields(cls)  # type: ignore[arg-type]
     values = [
         (code(each.name), _kind(each.type), plain(docs.get(each.name, ""))) for each in fields
