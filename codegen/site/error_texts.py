@@ -13,8 +13,8 @@ __all__ = ["error_classes", "error_text_page", "remedy"]
 
 _ABOUT = (
     "What errors say, by their class, so that the search finds them. Names in braces stand for"
-    " values. A text may have a name before it, such as that of a stream, and advice after it. Errors"
-    " that servers answer are on the page of [error codes](error-codes.md)."
+    " values. A text may have a name before it, such as that of a stream, and advice after it."
+    " Errors that servers answer are on the page of [error codes](error-codes.md)."
 )
 _MARK = "What to do: "
 # Records that errors carry have texts that are shown inside the text of the error.
