@@ -30,11 +30,12 @@ LONG = (
     "tests/test_completion.py",
     "tests/test_flaky.py",
     "tests/test_guides_typing.py",
+    "tests/test_site.py::test_every_link_and_anchor_resolves",
     "tests/test_twins.py::test_the_generated_twin_is_fresh",
 )
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None
 # What imports PySpark, in tests/.
-NEED_SPARK = ("spark", "test_errors_survive.py")
+NEED_SPARK = ("spark", "test_errors_survive.py", "test_site.py")
 STARTERS = (NatsServer, NatsCluster, S3Server)
 # They are in a program, too, that a test runs in a process of its own.
 WORDS = tuple(each.__name__ for each in STARTERS)

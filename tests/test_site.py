@@ -20,9 +20,6 @@ DOCS = Path(__file__).parent.parent / "docs"
 NAMED = re.compile(r"(?:^\.\. py:\w+:: |^ {10,})((?:js_|twinstream)[\w.]+)", re.M)
 
 
-pytest.importorskip("pyspark", reason="the reference has the Spark source")
-
-
 @cache
 def entries() -> set[str]:
     """Return the full names that have an entry."""
@@ -101,6 +98,7 @@ def test_a_parameter_without_a_description_is_noticed() -> None:
         ("settings/key-value.md", "history must be from 1 to 64."),
         ("settings/groups.md", "a group has members or member_mappings, not both"),
         ("error-codes.md", "## 10059: stream not found"),
+        ("error-codes.md", "```{index} single: 10059\n```\n```{index} single: stream not found\n"),
         ("error-texts.md", "no responders for the pull: no such consumer"),
         ("advisories.md", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"),
         ("log-records.md", "the worker started, concurrency: {concurrency}"),

@@ -92,12 +92,11 @@ def _names(found: dict[str, str]) -> Iterator[Item]:
                 known = {each.name for each in members(value) if each.doc}
                 yield from parameter_items(name, value, doc, known)
             for member in members(value):
-                yield from _member(f"{name}.{member.name}", member, doc)
+                yield from _member(f"{name}.{member.name}", member)
 
 
-def _member(name: str, member: Member, owner: str) -> Iterator[Item]:
-    is_named = f"`{member.name}`" in owner or member.name in _arguments(owner)
-    yield Item("members", name, bool(member.doc) or is_named)
+def _member(name: str, member: Member) -> Iterator[Item]:
+    yield Item("members", name, bool(member.doc))
     if member.function is not None:
         yield from parameter_items(name, member.function, member.doc)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from enum import Enum, EnumType
 from textwrap import indent
@@ -23,6 +24,7 @@ _CONFIG: Final[Any] = Config(
     napoleon_use_param=True, napoleon_use_rtype=False, napoleon_use_ivar=True
 )
 
+_SENTENCES: Final = re.compile(r"\n\n|\n- |(?<=\.)\s+(?=[A-Z`])")
 # A class with more methods begins with a line of links to them.
 _FEW: Final = 5
 
@@ -114,10 +116,21 @@ def members(cls: type) -> Iterator[Member]:
         elif isinstance(cls, EnumType) and isinstance(value, cls):
             yield Member(name, "word", docs.get(name, ""), value=repr(value.value))
         elif name in _fields(cls) or name in docs:
-            yield Member(name, "field", docs.get(name, ""))
+            yield Member(name, "field", docs.get(name) or _said_of(name, cls))
         elif callable(getattr(cls, name, None)):
             found = getattr(cls, name)
             yield Member(name, "method", inspect.getdoc(found) or "", found)
+
+
+def _said_of(name: str, cls: type) -> str:
+    """Return what the docstring of a class says of a field: its entry, or the sentences with it."""
+    doc = inspect.getdoc(cls) or ""
+    if entry := re.search(rf"^    {name}: (.*(?:\n     .*)*)", doc, re.MULTILINE):
+        return inspect.cleandoc(entry[1])
+    parts = (" ".join(each.split()).removeprefix("- ") for each in _SENTENCES.split(doc))
+    said = [each.rstrip(";") for each in parts if f"`{name}`" in each]
+    listed = [each for each in said if each.startswith(f"`{name}`:")]
+    return " ".join(listed or [each for each in said if not each.startswith("What to do:")])
 
 
 def _member_names(cls: type) -> list[str]:

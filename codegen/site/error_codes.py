@@ -62,4 +62,11 @@ def _section(row: dict[str, Any], rules: dict[str, str]) -> str:
         "found by validation": found,
     }
     title = plain(text.partition(" / ")[0] or row["description"].rstrip("."))
-    return f"(error-{number})=\n## {number}: {title}\n\n{rows(known.items())}"
+    entries = "".join(_entry(each) for each in (str(number), *text.split(" / ")))
+    return f"{entries}(error-{number})=\n## {number}: {title}\n\n{rows(known.items())}"
+
+
+def _entry(text: str) -> str:
+    """Return an entry of the index, by which the search finds a number or a whole text."""
+    words = text.partition("{")[0].strip(" :")
+    return f"```{{index}} single: {words}\n```\n" if words else ""

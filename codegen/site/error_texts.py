@@ -12,9 +12,9 @@ from codegen.site.raised_texts import raised_texts
 __all__ = ["error_classes", "error_text_page", "remedy"]
 
 _ABOUT = (
-    "What errors say, by their class, so that the search finds them. Names in braces are values. A"
-    " text may have a name before it, such as that of a stream, and advice after it. Errors that"
-    " servers answer are on the page of [error codes](error-codes.md)."
+    "What errors say, by their class, so that the search finds them. Names in braces stand for"
+    " values. A text may have a name before it, such as that of a stream, and advice after it."
+    " Errors that servers answer are on the page of [error codes](error-codes.md)."
 )
 _MARK = "What to do: "
 # Records that errors carry have texts that are shown inside the text of the error.
@@ -62,5 +62,5 @@ def _section(name: str, texts: list[str], known: Any) -> str:
     if known is not None:
         full, cls = known
         cause = (inspect.getdoc(cls) or "").split("\n\n")[0]
-        about = f"{{py:exc}}`~{full}`: {plain(cause)} {plain(remedy(cls))}\n\n"
+        about = f"{{py:exc}}`~{full}`: {plain(cause)} **What to do:** {plain(remedy(cls))}\n\n"
     return f"## {name}\n\n{about}" + "".join(f"- {code(each)}\n" for each in texts)

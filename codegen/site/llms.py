@@ -13,6 +13,7 @@ _CONTENTS: Final = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.
 _CAPTION: Final = re.compile(r"^:caption: (.*)$", re.MULTILINE)
 _ABOUT: Final = re.compile(r"^\| \[[^\]]*\]\(([\w-]+)\.md\) \| (.*) \|$", re.MULTILINE)
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_GUIDE: Final = re.compile(r"^   \.\./([\w-]+)$", re.MULTILINE)
 _RST_TITLE: Final = re.compile(r"^(.+)\n=+\n", re.MULTILINE)
 
 
@@ -28,7 +29,7 @@ def write_llms(sources: Path, site: Path) -> None:
         lines += [f"## {caption[1] if caption else 'Pages'}", ""]
         lines += [_line(sources, site, name, about) for name in names if name != "reference/index"]
         if "reference/index" in names:
-            lines += _reference(sources, site)
+            lines += _reference(sources, site, about)
         lines.append("")
     (site / "llms.txt").write_text("\n".join(lines), "utf-8")
 
@@ -42,10 +43,11 @@ def _line(sources: Path, site: Path, name: str, about: dict[str, str]) -> str:
     return f"- [{_title(text)}]({name}.md): {said}"
 
 
-def _reference(sources: Path, site: Path) -> list[str]:
-    """Return a line for each page of the reference."""
+def _reference(sources: Path, site: Path, about: dict[str, str]) -> list[str]:
+    """Return a line for each page of the reference, and for the guides in its contents."""
     folder = sources / "reference"
-    found: list[str] = []
+    guides = _GUIDE.findall((folder / "index.rst").read_text("utf-8"))
+    found = [_line(sources, site, name, about) for name in guides]
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(sources).with_suffix("").as_posix()
         if path.suffix == ".md":
@@ -63,5 +65,6 @@ def _title(text: str) -> str:
 def _first_paragraph(text: str) -> str:
     """Return the first sentence below the title, without its links."""
     body = _COMMENT.sub("", text).partition("# ")[2].partition("\n")[2].strip()
-    prose = " ".join(body.partition("\n\n")[0].split())
+    paragraphs = [each for each in body.split("\n\n") if not each.startswith(("|", "#", "`" * 3))]
+    prose = " ".join(paragraphs[0].split())
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", prose).partition(". ")[0].rstrip(".") + "."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from codegen.site.attribute_docs import attribute_docs
+from codegen.site.entries import members
 from codegen.site.markdown import code, page, plain, table
 
 import twinstream.core
@@ -22,8 +22,8 @@ __all__ = ["log_record_page", "log_records"]
 _GUIDE: Final = Path(__file__).parents[2] / "docs" / "logging.md"
 _ROW: Final = re.compile(r"^\| `(twinstream\.\w+)` \| (\w+) \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 _ABOUT: Final = (
-    "Each record that the SDK writes to `logging`, by the class of its report. Names in braces are"
-    " values. Before the text stand the stream and the consumer, if they are known."
+    "Each record that the SDK writes to `logging`, by the class of its report. Names in braces"
+    " stand for values. Before the text are the stream and the consumer, if they are known."
     " [Logging](../logging.md) shows how to use them."
 )
 
@@ -65,16 +65,19 @@ def log_record_page() -> str:
 
 def _section(cls: type[Report], written: list[tuple[str, str, str]]) -> str:
     records = [(code(logger), level, code(text)) for logger, level, text in written]
-    docs = attribute_docs(cls)
-    fields = attrs.fields(cls)  # type: ignore[arg-type]
-    values = [
-        (code(each.name), _kind(each.type), plain(docs.get(each.name, ""))) for each in fields
-    ]
-    doc = "\n\n".join(plain(each) for each in (inspect.getdoc(cls) or "").split("\n\n"))
-    return (
-        f"## {cls.__name__}\n\n{doc}\n\n{table(('logger', 'level', 'text'), records)}"
-        f"{table(('value', 'type', 'meaning'), values)}"
+    # The first sentence of the class is above the values already.
+    about = " ".join((inspect.getdoc(cls) or "").split())
+    docs = {each.name: each.doc for each in members(cls) if not about.startswith(each.doc)}
+    values = "".join(
+        f"- {code(each.name)}, {_kind(each.type)}{_meaning(docs.get(each.name, ''))}\n"
+        for each in attrs.fields(cls)  # type: ignore[arg-type]
     )
+    doc = "\n\n".join(plain(each) for each in (inspect.getdoc(cls) or "").split("\n\n"))
+    return f"## {cls.__name__}\n\n{doc}\n\n{table(('logger', 'level', 'text'), records)}{values}\n"
+
+
+def _meaning(doc: str) -> str:
+    return f": {plain(doc)}" if doc else ""
 
 
 def _kind(annotation: object) -> str:

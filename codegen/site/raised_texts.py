@@ -109,4 +109,4 @@ def _part(node: ast.expr, known: Mapping[str, str]) -> str:
     assert isinstance(node, ast.FormattedValue)
     text = ast.unparse(node.value)
     words = re.findall(r"[A-Za-z]\w*", text)
-    return known.get(text, f"{{{words[-1] if words else 'value'}}}")
+    return known.get(text, f"{{{words[-1].strip('_') if words else 'value'}}}")
