@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -91,7 +91,7 @@ def test_fastapi_stores_each_order_once_and_streams_them(
 ) -> None:
     command = [*command_of(FOLDER / "fastapi_shop.py", "uvicorn"), "--port", "0"]
     kind = {"Content_Type": "application/json"}
-    with serving(command, server, tmp_path) as url:
+    with ExitStack() as pages, serving(command, server, tmp_path) as url:
         for is_new in (True, False):
             answer = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="1", **kind)
             assert answer == (202, {"seq": 1, "is_new": is_new})
@@ -104,8 +104,9 @@ def test_fastapi_stores_each_order_once_and_streams_them(
             *("id: 1", 'data: {"item":"tea","count":1}', ""),
             *("id: 2", 'data: {"item":"oil","count":2}', ""),
         ]
-        with urlopen(Request(f"{url}/orders", headers={"Last-Event-ID": "1"})) as response:
-            assert response.readline() == b"id: 2\n"
+        # This page is still open when the server ends.
+        request = Request(f"{url}/orders", headers={"Last-Event-ID": "1"})
+        assert pages.enter_context(urlopen(request)).readline() == b"id: 2\n"
         jet.delete_stream("ORDERS")
         status, body = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="4", **kind)
         assert (status, "orders.new" in body["detail"]) == (503, True)
@@ -187,6 +188,8 @@ def test_probes_say_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_the_tests_of_users_pass(tmp_path: Path) -> None:
+    # They start their server themselves, in a process of their own.
+    assert "with NatsServer() as server" in (FOLDER / "test_shop.py").read_text("utf-8")
     command = [*command_of(FOLDER / "test_shop.py", "pytest"), "-q", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", *command, f"--rootdir={tmp_path}", "-c", os.devnull]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
