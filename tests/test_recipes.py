@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -285,7 +286,7 @@ def test_the_image_has_what_it_copies_and_runs() -> None:
     assert any(each.endswith(f":: {versions[0]}") for each in project["classifiers"])
 
 
-def test_the_unit_of_systemd_runs_an_example() -> None:
+def test_the_unit_of_systemd_runs_an_example(tmp_path: Path) -> None:
     unit = configparser.ConfigParser(strict=True, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(FOLDER / "worker.service")
@@ -294,6 +295,13 @@ def test_the_unit_of_systemd_runs_an_example() -> None:
     assert service["KillSignal"] == "SIGTERM"
     assert int(service["TimeoutStopSec"]) > 30
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+    # It names unknown keys, where it is installed.
+    if verify := shutil.which("systemd-analyze"):
+        text = (FOLDER / "worker.service").read_text("utf-8")
+        copy = tmp_path / "worker.service"
+        copy.write_text(text.replace("/opt/shop/venv/bin/python", sys.executable))
+        done = subprocess.run([verify, "verify", str(copy)], capture_output=True, text=True)
+        assert done.stderr == ""
 
 
 def test_kubernetes_asks_for_probes_that_the_program_has() -> None:
