@@ -5,13 +5,11 @@ Frameworks ask it whether to await a function, and documentation tools how to sh
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from tests.sources import PACKAGES
 from tests.test_twins import bare, modules
 
 # What a plain function returns with one of these names in its annotation has to be awaited.
@@ -25,18 +23,20 @@ AWAITABLE = {"Awaitable", "Future", "Task"} | {
 
 
 def functions(twin: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the public functions and methods of a twin and of the packages above it."""
-    for package in (twin, *(f"{twin}.{name}" for name in PACKAGES)):
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            value = getattr(module, name)
+    """Yield the functions and methods with public names of a twin and the packages above it."""
+    for module in modules(twin):
+        if ".runtime" in module.__name__:
+            continue
+        for name, value in vars(module).items():
+            if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+                continue
             if inspect.isfunction(value):
-                yield f"{package}.{name}", value
+                yield f"{module.__name__}.{name}", value
             elif inspect.isclass(value):
-                for member in dir(value):
-                    method = bare(inspect.getattr_static(value, member))
+                for member, each in vars(value).items():
+                    method = bare(each)
                     if inspect.isfunction(method) and not member.startswith("_"):
-                        yield f"{package}.{name}.{member}", method
+                        yield f"{module.__name__}.{name}.{member}", method
 
 
 def returned(function: Callable[..., Any]) -> set[str]:
@@ -56,10 +56,12 @@ def test_methods_of_both_kinds_are_found() -> None:
     assert {"Coroutine", "Opening"} <= AWAITABLE
     found = {name for name, each in functions("js_async") if inspect.iscoroutinefunction(each)}
     opened = {name for name, each in functions("js_async") if "Opening" in returned(each)}
-    assert {"connect", "KeyValue.watch", "coordination.Semaphore.acquire"} <= {
-        name.removeprefix("js_async.") for name in opened
-    }
-    assert {"js_async.Consumer.fetch", "js_async.workers.Worker.run"} <= found - opened
+    assert {
+        "connection.connect",
+        "kv.bucket.KeyValue.watch",
+        "coordination.lock.Leasing.acquire",
+    } <= {name.removeprefix("js_async.") for name in opened}
+    assert {"js_async.kv.bucket.KeyValue.get", "js_async.health.check.check_health"} <= found
 
 
 def test_no_function_of_the_blocking_twin_is_one() -> None:

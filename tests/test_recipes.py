@@ -9,12 +9,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -91,7 +92,7 @@ def test_fastapi_stores_each_order_once_and_streams_them(
 ) -> None:
     command = [*command_of(FOLDER / "fastapi_shop.py", "uvicorn"), "--port", "0"]
     kind = {"Content_Type": "application/json"}
-    with serving(command, server, tmp_path) as url:
+    with ExitStack() as pages, serving(command, server, tmp_path) as url:
         for is_new in (True, False):
             answer = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="1", **kind)
             assert answer == (202, {"seq": 1, "is_new": is_new})
@@ -104,8 +105,9 @@ def test_fastapi_stores_each_order_once_and_streams_them(
             *("id: 1", 'data: {"item":"tea","count":1}', ""),
             *("id: 2", 'data: {"item":"oil","count":2}', ""),
         ]
-        with urlopen(Request(f"{url}/orders", headers={"Last-Event-ID": "1"})) as response:
-            assert response.readline() == b"id: 2\n"
+        # This page is still open when the server ends.
+        request = Request(f"{url}/orders", headers={"Last-Event-ID": "1"})
+        assert pages.enter_context(urlopen(request)).readline() == b"id: 2\n"
         jet.delete_stream("ORDERS")
         status, body = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="4", **kind)
         assert (status, "orders.new" in body["detail"]) == (503, True)
@@ -187,6 +189,8 @@ def test_probes_say_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_the_tests_of_users_pass(tmp_path: Path) -> None:
+    # They start their server themselves, in a process of their own.
+    assert "with NatsServer() as server" in (FOLDER / "test_shop.py").read_text("utf-8")
     command = [*command_of(FOLDER / "test_shop.py", "pytest"), "-q", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", *command, f"--rootdir={tmp_path}", "-c", os.devnull]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
@@ -282,7 +286,7 @@ def test_the_image_has_what_it_copies_and_runs() -> None:
     assert any(each.endswith(f":: {versions[0]}") for each in project["classifiers"])
 
 
-def test_the_unit_of_systemd_runs_an_example() -> None:
+def test_the_unit_of_systemd_runs_an_example(tmp_path: Path) -> None:
     unit = configparser.ConfigParser(strict=True, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(FOLDER / "worker.service")
@@ -291,6 +295,13 @@ def test_the_unit_of_systemd_runs_an_example() -> None:
     assert service["KillSignal"] == "SIGTERM"
     assert int(service["TimeoutStopSec"]) > 30
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+    # It names unknown keys, where it is installed.
+    if verify := shutil.which("systemd-analyze"):
+        text = (FOLDER / "worker.service").read_text("utf-8")
+        copy = tmp_path / "worker.service"
+        copy.write_text(text.replace("/opt/shop/venv/bin/python", sys.executable))
+        done = subprocess.run([verify, "verify", str(copy)], capture_output=True, text=True)
+        assert copy.name not in done.stderr, done.stderr
 
 
 def test_kubernetes_asks_for_probes_that_the_program_has() -> None:

@@ -1,12 +1,14 @@
 """Publish orders from FastAPI, and stream them to browsers, on one connection.
 
-    TWINSTREAM_URL=nats://127.0.0.1:4222 uvicorn --app-dir examples/recipes fastapi_shop:app
+    TWINSTREAM_URL=nats://127.0.0.1:4222 uvicorn --app-dir examples/recipes \
+        --timeout-graceful-shutdown 5 fastapi_shop:app
 
     curl -d '{"item": "tea"}' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' \
         http://127.0.0.1:8000/orders
     curl -N http://127.0.0.1:8000/orders
 
-It needs `pip install fastapi uvicorn`. Each process of uvicorn has a connection of its own.
+It needs `pip install fastapi uvicorn`. Each process of uvicorn has a connection of its own. At its
+end, uvicorn waits as long as a page is open, unless it has a timeout.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     pytest examples/recipes/test_shop.py
 
-They need pytest, and Twinstream with the extras `server` and `payloads`. Each test has its own streams on one
-server, so the tests may run in any order.
+They need pytest, and Twinstream with the extras `server` and `payloads`. Each test has its own
+streams on one server, so the tests may run in any order.
 """
 
 from __future__ import annotations
