@@ -18,6 +18,7 @@ import js_sync
 from tests.cli.output import Run, json_lines
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
+from twinstream.lake.bundles import SPAN
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.journal import Journal
 from twinstream.lake.local_store import LocalStore
@@ -137,6 +138,25 @@ def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: P
     assert "\nremoved " in done.stdout
     assert not (config.parent / "lake" / "_replaced").exists()
     assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
+
+
+def test_compact_bundles_the_journal(run: Run, config: Path) -> None:
+    folders = Folders(config.parent / "lake")
+    landed = folders.state / "orders" / "landed"
+    last = json.loads((landed / "000000002.json").read_text())
+    none = {"start": 13, "end": 13, "messages": 0, "dead_letters": 0, "tables": {}}
+    for batch in range(3, SPAN + 1):
+        (landed / f"{batch:09}.json").write_text(json.dumps({**last, **none, "batch": batch}))
+    before = Journal(LocalStore(folders.state), "orders").entries()
+    result = run("pipeline", "compact", "--config", str(config), "--json")
+    assert json_lines(result)[0]["tables"][1:] == [
+        {"table": "_pipeline/orders", "before": SPAN + 1, "after": 2}
+    ]
+    assert [each.name for each in landed.iterdir()] == [f"{SPAN:09}.json"]
+    assert Journal(LocalStore(folders.state), "orders").entries() == before
+    assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
+    again = run("pipeline", "compact", "--config", str(config), "--json")
+    assert len(json_lines(again)[0]["tables"]) == 1
 
 
 def test_commands_work_during_a_run_but_not_concurrently(run: Run, config: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ import pytest
 from attrs import evolve
 
 from js_sync import JetStream, Stream
+from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
-from twinstream.spark.errors import JournalError, OptionError, SchemaError
+from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
 from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
@@ -174,7 +176,7 @@ def test_the_next_command_finishes_a_replay_that_died(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, next_command: str
 ) -> None:
     lake, stream = lake_of('commit = "purge"')
-    fill(stream, without_an_id(30))
+    fill(stream, [*without_an_id(25), *([{}] * 5)])  # the second batch has letters alone
     lake.land()
     strict = lake.config
     lake.set_schema(properties=NUMBERS)
@@ -213,6 +215,40 @@ def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
         lake.replay()
     failed = run(None, lake.config, once=True)
     assert "is gone: restore it" in failed["orders"]
+
+
+def test_two_replays_and_a_running_pipeline_at_once(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(50))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    stop, done, errors = threading.Event(), list[LettersReport](), list[Exception]()
+
+    def replay_once() -> None:
+        try:
+            done.append(lake.replay())
+        except PipelineBusy:
+            pass
+        except Exception as error:
+            errors.append(error)
+
+    commands = [threading.Thread(target=replay_once) for _ in range(2)]
+    fast = evolve(lake.config, every=0.01)
+    following = threading.Thread(target=lambda: run(None, fast, asked=stop))
+    following.start()
+    fill(stream, [{"id": number} for number in range(51, 201)])
+    for each in commands:
+        each.start()
+    for each in commands:
+        each.join()
+    eventually(lambda: len(lake.rows()) == 200, patience=60.0)
+    stop.set()
+    following.join()
+    assert errors == []
+    assert sum(each.landed for each in done) == 5
+    assert ([row["_seq"] for row in lake.rows()], lake.problems()) == (list(range(1, 201)), [])
 
 
 def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill) -> None:

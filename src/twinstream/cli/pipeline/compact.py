@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
 
 
-@click.command(short_help="Join the small files of the tables.")
+@click.command(short_help="Join the small files of the tables and the journal.")
 @config_options
 @click.option(
     "--size",
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 @json_option
 def compact(config: PipelineConfig, size: int, as_json: bool) -> None:
     """Join the small files of small batches, in one commit for each table.
+
+    Plans and entries of older batches in the journal are joined, too, a thousand batches in one
+    file. A journal with enough of them is listed as `_pipeline/` with the name of its source.
 
     Meanwhile, a running pipeline lands no batches; queries can still read the tables. `vacuum`
     removes the old files later.

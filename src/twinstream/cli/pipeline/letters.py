@@ -129,19 +129,22 @@ def replay(
     second replay changes nothing.
     """
     from twinstream.spark.landing.lock import refuse_busy
-    from twinstream.spark.pipeline.letters.replay import replay_letters
+    from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
     from twinstream.spark.pipeline.settings.folders import Folders
 
     chosen, due, end = _chosen(config, source, low, high)
     letters = sum(each.dead_letters for each in due)
     what = f"{counted(letters, 'dead letter')} of {counted(len(due), 'batch')} of {chosen.name}"
     sure(f"Land {what} again?", yes=yes or not due)
-    refuse_busy(Folders.of(config.path).maintenance, config.path)  # before Spark starts
-    with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
-        task = display.add_task("batches", total=len(due))
-        done = replay_letters(
-            spark, config, chosen, low, end, tell=lambda more: display.advance(task, more)
-        )
+    if due:
+        refuse_busy(Folders.of(config.path).maintenance, config.path)  # before Spark starts
+        with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
+            task = display.add_task("batches", total=len(due))
+            done = replay_letters(
+                spark, config, chosen, low, end, tell=lambda more: display.advance(task, more)
+            )
+    else:
+        done = LettersReport(source=chosen.name, letters=0, left=0, batches=[])
     if as_json:
         print_json({**asdict(done), "landed": done.landed})
         return

@@ -6,7 +6,8 @@
   `run` runs the configured pipeline. It lands several
   streams at the same time in Parquet or Delta tables, with dead letters and a journal of the
   batches. Each message is landed exactly once, even after crashes;
-- the modules `verify`, `replay`, `compact` and `vacuum` maintain the tables.
+- the modules `verify`, `replay`, `compact` and `vacuum` maintain the tables;
+- the modules in `letters` count, land and publish messages that did not match their schema.
 """
 
 from __future__ import annotations
