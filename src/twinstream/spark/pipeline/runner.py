@@ -84,9 +84,7 @@ def run(
         locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"),
         engine_of(spark, config) as engine,
     ):
-        open_sink(
-            config
-        )  # each source opens it, but restarts after an error, which would be in vain
+        open_sink(config)  # a source, which opens it again, would restart after an error in vain
         options = RunOptions(
             once=once,
             accept_stream=accept_stream,
