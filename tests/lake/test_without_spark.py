@@ -168,6 +168,22 @@ def test_a_command_that_needs_spark_says_what_to_install(
     assert pipeline("verify").returncode == 0, "it needs no engine"
 
 
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_delta_tables_without_deltalake_are_refused_at_once(
+    server: NatsServer, stream: str, tmp_path: Path, python: Callable[..., Outcome], command: str
+) -> None:
+    write_config(tmp_path, "delta", server.url, f'stream = "{stream}"', engine="local")
+    program = (
+        "import sys; sys.modules['deltalake'] = None; from twinstream.cli.main import main; main()"
+    )
+    done = python("-c", program, "pipeline", command, "--config", "orders.toml")
+    assert done.returncode == 1
+    assert done.stderr == (
+        'error: sink = "delta" needs deltalake, which is not installed; install Twinstream with'
+        " its extra lake (in a clone: pip install '.[lake]')\n"
+    )
+
+
 def test_names_that_need_pyspark_say_what_to_install(python: Callable[..., Outcome]) -> None:
     done = python("-c", "from twinstream.spark import DataLossError, local_session")
     assert done.stderr.splitlines()[-1] == (

@@ -16,6 +16,7 @@ from twinstream.spark.pipeline.run_options import RunOptions
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.source_run import SourceRun
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,8 +74,8 @@ def run(
 
     Raises:
         PipelineBusy: while another process works on the folder.
-        SparkSourceError: for a Spark Connect session or no session, or if Spark's Java process has
-            ended.
+        SparkSourceError: for a Spark Connect session or no session, for Delta tables without the
+            package `deltalake`, or if Spark's Java process has ended.
     """
     report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()
@@ -83,6 +84,7 @@ def run(
         locked(Folders.of(config.path).lock, config.path, f"pipeline run of {config.name}"),
         engine_of(spark, config) as engine,
     ):
+        open_sink(config)  # a source, which opens it again, would restart after an error in vain
         options = RunOptions(
             once=once,
             accept_stream=accept_stream,
