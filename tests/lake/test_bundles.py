@@ -220,9 +220,20 @@ def test_a_damaged_object_is_not_bundled(ten: Journal, tmp_path: Path) -> None:
     assert "000000004.json" in names(tmp_path, "plan")
 
 
+WHOLE = gzip.compress(b"{}", mtime=0)
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", gzip.compress(b"[]"), gzip.compress(b"{"), gzip.compress(b"{}")[:-3], b"\x1f\x8b"],
+    [
+        b"",
+        b"{}",
+        gzip.compress(b"[]", mtime=0),
+        gzip.compress(b"{", mtime=0),
+        WHOLE[:-3],
+        WHOLE[:2],
+    ],
+    ids=["empty", "not packed", "a list", "no JSON", "cut", "begun"],
 )
 def test_a_damaged_bundle_is_named(ten: Journal, tmp_path: Path, data: bytes) -> None:
     ten.bundle()
