@@ -199,16 +199,17 @@ def test_a_driver_that_slept_plans_no_batch_again(tmp_path: Path, known: int | N
 
 def test_objects_of_a_late_driver_do_not_count(ten: Journal, tmp_path: Path) -> None:
     ten.bundle()
-    store = LocalStore(tmp_path)
-    store.create("orders/landed/000000004.json", json.dumps({"batch": 4}).encode())
-    late = json.dumps({"batch": 4, "start": 1, "end": 2, "created": "today", "messages": 77})
-    store.delete("orders/landed/000000004.json")
-    store.create("orders/landed/000000004.json", late.encode())
+    late = {"batch": 4, "start": 1, "end": 2, "created": "today", "messages": 77}
+    key = "orders/landed/000000004.json"
+    LocalStore(tmp_path).create(key, json.dumps(late).encode())
+    again = evolve(entry(5), replays=1)
+    ten.replayed(again)
     before = journal_in(tmp_path).entries()
-    assert before[4].messages == 8
+    assert (before[4].messages, before[5]) == (8, again)
     journal_in(tmp_path).bundle()
     assert names(tmp_path, "landed") == ["000000009.json"]
     assert journal_in(tmp_path).entries() == before
+    assert journal_in(tmp_path).entry(4) == entry(4)
 
 
 def test_a_damaged_object_is_not_bundled(ten: Journal, tmp_path: Path) -> None:
@@ -219,9 +220,20 @@ def test_a_damaged_object_is_not_bundled(ten: Journal, tmp_path: Path) -> None:
     assert "000000004.json" in names(tmp_path, "plan")
 
 
+WHOLE = gzip.compress(b"{}", mtime=0)
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", gzip.compress(b"[]"), gzip.compress(b"{"), gzip.compress(b"{}")[:-3], b"\x1f\x8b"],
+    [
+        b"",
+        b"{}",
+        gzip.compress(b"[]", mtime=0),
+        gzip.compress(b"{", mtime=0),
+        WHOLE[:-3],
+        WHOLE[:2],
+    ],
+    ids=["empty", "not packed", "a list", "no JSON", "cut", "begun"],
 )
 def test_a_damaged_bundle_is_named(ten: Journal, tmp_path: Path, data: bytes) -> None:
     ten.bundle()

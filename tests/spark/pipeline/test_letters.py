@@ -243,7 +243,8 @@ def test_two_replays_and_a_running_pipeline_at_once(
         each.start()
     for each in commands:
         each.join()
-    eventually(lambda: len(lake.rows()) == 200, patience=60.0)
+    journal = journal_of(Folders(lake.config.path), lake.config.sources[0])
+    eventually(lambda: journal.entries()[max(journal.entries())].end == 201, patience=120.0)
     stop.set()
     following.join()
     assert errors == []
