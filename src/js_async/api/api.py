@@ -358,8 +358,8 @@ class Api:
 
     def _off(self, subject: str) -> JetStreamNotEnabled:
         return JetStreamNotEnabled(
-            "JetStream does not answer; it is off for this server or account,"
-            f" or no server here serves the prefix {self.subjects.prefix} (its domain)",
+            "JetStream does not answer; it is off for this server (`nats-server -js` turns it on)"
+            f" or account, or no server here serves the prefix {self.subjects.prefix} (its domain)",
             code=503,
             err_code=0,
             subject=subject,

@@ -106,7 +106,7 @@ def hint(error: Exception) -> str:
         case errors.ConnectionFailed() if "TlsOptions" in str(error):
             return "the options are --tls-ca, --tls-cert and --tls-key, or --tls-first"
         case errors.ConnectionFailed():
-            return "is a server running at this address? --server or TWINSTREAM_URL sets another"
+            return "--server or TWINSTREAM_URL sets another address"
         case errors.StreamNotFound():
             return _not_found()
         case errors.ConsumerNotFound():
@@ -116,7 +116,7 @@ def hint(error: Exception) -> str:
         case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
             return "enable JetStream for the account, or set a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled(err_code=0):
-            return "is the server started with --jetstream? --domain and --prefix set another one"
+            return "--domain and --prefix set another one"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"
         case _:

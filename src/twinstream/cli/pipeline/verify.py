@@ -49,13 +49,15 @@ def verify(config: PipelineConfig, as_json: bool) -> None:
 
 def _show(verdicts: list[Verdict]) -> None:
     numbers = ("batches", "rows", "distinct", "dead letters", "in the stream", "gaps")
-    table = plain_table("source", "sequences", *numbers, "verdict", numbers=numbers)
+    table = plain_table(
+        "source", "verdict", "sequences", *numbers, numbers=numbers, names=("source", "verdict")
+    )
     for each in verdicts:
         table.add_row(
             each.source,
+            Text("well", "green") if each.passed else Text("not well", "red"),
             f"{each.start:,} to {each.end - 1:,}" if each.batches else "none yet",
             each.batches, each.rows, each.distinct, each.dead_letters, each.held, each.gaps,
-            Text("well", "green") if each.passed else Text("not well", "red"),
         )  # fmt: skip
     results().print(table)
     for each in verdicts:

@@ -168,11 +168,14 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
 def trouble_text(error: Exception) -> str:
     """Return the text of an error of an attempt to connect.
 
-    For certificate errors, the text names the TLS options that may solve the problem.
+    For certificate errors, the text names the TLS options that may solve the problem; for a refused
+    connection, it asks for the server.
     """
     text = str(error) or type(error).__name__
     if not isinstance(error, OSError | TwinstreamError):
         text = f"{type(error).__name__}: {text}"
+    if isinstance(error, ConnectionRefusedError):
+        return f"{text} (is a server running there? `nats-server -js` starts one)"
     # A certificate error has this attribute. Its class is not imported, because `ssl` takes long to
     # import and few applications need it.
     if hasattr(error, "verify_code"):
