@@ -237,16 +237,18 @@ def test_two_replays_and_a_running_pipeline_at_once(
     commands = [threading.Thread(target=replay_once) for _ in range(2)]
     fast = evolve(lake.config, every=0.01)
     following = threading.Thread(target=lambda: run(None, fast, asked=stop))
-    following.start()
-    fill(stream, [{"id": number} for number in range(51, 201)])
-    for each in commands:
-        each.start()
-    for each in commands:
-        each.join()
     journal = journal_of(Folders(lake.config.path), lake.config.sources[0])
-    eventually(lambda: journal.entries()[max(journal.entries())].end == 201, patience=120.0)
-    stop.set()
-    following.join()
+    following.start()
+    try:
+        fill(stream, [{"id": number} for number in range(51, 201)])
+        for each in commands:
+            each.start()
+        for each in commands:
+            each.join()
+        eventually(lambda: (last := journal.last()) is not None and last.end == 201, patience=120.0)
+    finally:
+        stop.set()
+        following.join()
     assert errors == []
     assert sum(each.landed for each in done) == 5
     assert ([row["_seq"] for row in lake.rows()], lake.problems()) == (list(range(1, 201)), [])
