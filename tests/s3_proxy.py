@@ -77,7 +77,7 @@ class S3Proxy:
                     self.close_connection = True
 
             def _serve(self) -> None:
-                proxy._serve(self)
+                proxy.serve(self)
 
             def __getattr__(self, name: str) -> Callable[[], None]:
                 if name.startswith("do_"):
@@ -106,7 +106,7 @@ class S3Proxy:
         with self._lock:
             self.requests.clear()
 
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+    def serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
         request = self._noted(handler)
         fault = self.fault(request)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from . import RecordBatch, RecordBatchReader, Schema
+from .fs import FileSystem
 
 class Expression:
     def __ge__(self, other: object) -> Expression: ...
@@ -22,5 +23,7 @@ class Dataset:
         self, *, columns: Sequence[str] | None = None, filter: Expression | None = None
     ) -> Iterator[RecordBatch]: ...
 
-def dataset(source: Sequence[str], *, schema: Schema | None = None) -> Dataset: ...
+def dataset(
+    source: Sequence[str], *, schema: Schema | None = None, filesystem: FileSystem | None = None
+) -> Dataset: ...
 def field(name: str) -> Expression: ...

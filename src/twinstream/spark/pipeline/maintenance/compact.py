@@ -71,7 +71,7 @@ def all_tables(config: PipelineConfig) -> list[str]:
 
 
 def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:
-    from twinstream.spark.pipeline.tables.delta_sink import open_table
+    from twinstream.spark.pipeline.tables.delta_place import open_table
 
     delta = open_table(folder)
     if delta is not None:

@@ -81,7 +81,7 @@ def _is_older(name: str, before: float) -> bool:
 
 
 def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
-    from twinstream.spark.pipeline.tables.delta_sink import open_table
+    from twinstream.spark.pipeline.tables.delta_place import open_table
 
     delta = open_table(folder)
     if delta is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -15,12 +16,13 @@ def open_sink(config: PipelineConfig) -> Sink:
 
     Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
     """
-    folders = Folders.of(config.path)
     if config.sink == "parquet":
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
-        return ParquetSink(folders)
+        return ParquetSink(Folders.of(config.path))
     try:
+        from twinstream.spark.pipeline.tables.delta_objects import ObjectDelta
+        from twinstream.spark.pipeline.tables.delta_place import LocalDelta
         from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
     except ModuleNotFoundError as missing:
         if missing.name != "deltalake":
@@ -29,4 +31,6 @@ def open_sink(config: PipelineConfig) -> Sink:
             'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
             " extra delta (in a clone: pip install '.[delta]')"
         ) from missing
-    return DeltaSink(folders)
+    if isinstance(config.path, ObjectFolder):
+        return DeltaSink(ObjectDelta(config.path))
+    return DeltaSink(LocalDelta(Folders.of(config.path)))

@@ -1,0 +1,339 @@
+"""Lakes on S3: each message is landed exactly once, whatever the server or a driver does.
+
+Neither Spark nor a NATS server has a part in most of them: see `tests.spark.drivers`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from js_sync import Stream
+from tests.s3_proxy import Fault, S3Proxy, S3Request
+from tests.s3_server import S3Server
+from tests.short_keys import ShortKeys
+from tests.soak import rounds, state
+from tests.spark.drivers import (
+    SOURCE,
+    FakeEngine,
+    FakeLeader,
+    batches_of,
+    journal_in,
+    land_all,
+    landed_on_s3,
+)
+from tests.spark.pipelines import config_of, write_config
+from twinstream.core.deadline import Deadline
+from twinstream.lake.errors import StorageError
+from twinstream.lake.land_batch import BatchLander
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import batches_of as batches_in
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.maintenance.verify import verify
+from twinstream.spark.pipeline.runner import run
+from twinstream.testing import NatsServer
+
+ROOT = Path(__file__).parents[3]
+LAST = 25
+BATCHES = [(1, 11), (11, 21), (21, 26)]
+
+
+@pytest.fixture
+def config(tmp_path: Path, bucket: ObjectFolder) -> PipelineConfig:
+    return evolve(config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE), path=bucket)
+
+
+@pytest.fixture
+def leader() -> FakeLeader:
+    return FakeLeader(LAST)
+
+
+def beside(config: PipelineConfig, number: int, url: str = "") -> PipelineConfig:
+    """Return a pipeline with a lake of its own, perhaps behind a proxy with a short patience."""
+    assert isinstance(config.path, ObjectFolder)
+    path = config.path / f"{number}"
+    if url:
+        path = evolve(path, storage=evolve(path.storage, endpoint=url, timeout=1.0))
+    return evolve(config, path=path)
+
+
+def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
+    return [(each.start, each.end) for each in journal_in(config).entries().values()]
+
+
+def check(config: PipelineConfig, folder: Path, last: int = LAST) -> None:
+    assert landed_on_s3(config, folder) == (last, last)
+    assert bounds(config)[-1][1] == last + 1
+
+
+def test_a_stream_is_landed(config: PipelineConfig, leader: FakeLeader, tmp_path: Path) -> None:
+    land_all(config, leader)
+    assert bounds(config) == BATCHES
+    check(config, tmp_path)
+    leader.last = 38
+    land_all(config, leader)
+    check(config, tmp_path, 38)
+    entry = journal_in(config).last()
+    assert entry is not None
+    assert (entry.messages, entry.first_seq, entry.last_seq) == (3, 36, 38)
+    assert entry.bytes > 1000
+
+
+def cut_off(after: int, fault: Fault) -> Callable[[S3Request], Fault]:
+    """Return what happens to requests: some are answered, one has the fault, the rest is refused.
+
+    That is how the server sees a driver that dies. It may have carried out its last request.
+    """
+    seen = 0
+    lock = threading.Lock()
+
+    def answer(_: S3Request) -> Fault:
+        nonlocal seen
+        with lock:
+            seen += 1
+            if seen <= after:
+                return ""
+            return fault if seen == after + 1 else "expired"
+
+    return answer
+
+
+def requests_of(config: PipelineConfig, s3: S3Server, last: int) -> int:
+    with S3Proxy(s3.url) as proxy:
+        land_all(beside(config, 0, proxy.url), FakeLeader(last))
+        return len(proxy.requests)
+
+
+def test_soak_a_driver_that_dies_at_any_request(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path
+) -> None:
+    """It dies before or after the server has carried out its last request."""
+    last = 12
+    points = [(at, fault) for at in range(requests_of(config, s3, last)) for fault in FAULTS]
+    assert len(points) > 100
+    seed = random.randrange(2**32)
+    tried = random.Random(seed).sample(points, min(rounds(16, len(points)), len(points)))
+    for number, (at, fault) in enumerate(tried, start=1):
+        with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
+            try:
+                land_all(beside(config, number, proxy.url), FakeLeader(last))
+            except StorageError:
+                pass
+        own = beside(config, number)
+        rows, distinct = landed_on_s3(own, tmp_path)
+        assert rows == distinct, (seed, at, fault)
+        land_all(own, FakeLeader(last))
+        assert (landed_on_s3(own, tmp_path), bounds(own)[-1][1]) == ((last, last), last + 1), (
+            seed, at, fault,
+        )  # fmt: skip
+    state(f"{len(tried)} of {len(points)} points, all exact")
+
+
+FAULTS: list[Fault] = ["closed", "expired"]
+WRONG: list[Fault] = ["412", "503", "time-out", "closed"]
+
+
+def test_soak_a_write_whose_answer_is_wrong(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path
+) -> None:
+    """The server has carried out the write. The driver settles each, and goes on."""
+    last = 12
+
+    def wrong(at: int, fault: Fault) -> Callable[[S3Request], Fault]:
+        seen, lock = 0, threading.Lock()
+
+        def answer(request: S3Request) -> Fault:
+            nonlocal seen
+            if request.method != "PUT":
+                return ""
+            with lock:
+                seen += 1
+                return fault if seen == at + 1 else ""
+
+        return answer
+
+    with S3Proxy(s3.url) as proxy:
+        land_all(beside(config, 0, proxy.url), FakeLeader(last))
+        writes = proxy.counts()["PUT"]
+    points = [(at, fault) for at in range(writes) for fault in WRONG]
+    assert len(points) > 40
+    seed = random.randrange(2**32)
+    tried = random.Random(seed).sample(points, min(rounds(14, len(points)), len(points)))
+    for number, (at, fault) in enumerate(tried, start=1):
+        with S3Proxy(s3.url, wrong(at, fault), patience=1.5) as proxy:
+            driven = beside(config, number, proxy.url)
+            for _ in range(2):  # a file of a task may be written again, under another name
+                try:
+                    land_all(driven, FakeLeader(last))
+                except StorageError:
+                    pass
+                else:
+                    break
+        own = beside(config, number)
+        assert (landed_on_s3(own, tmp_path), bounds(own)) == ((last, last), [(1, 11), (11, 13)]), (
+            seed, at, fault,
+        )  # fmt: skip
+    state(f"{len(tried)} of {len(points)} writes, all exact")
+
+
+def test_a_driver_that_is_overtaken_adds_nothing(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """While its tasks run, another driver lands everything; then it goes on."""
+    todo = [lambda: land_all(config, leader)]
+    land_all(config, leader, engine=FakeEngine(lambda _: todo.pop()() if todo else None))
+    check(config, tmp_path)
+    assert bounds(config) == BATCHES
+
+
+def test_soak_drivers_in_processes_at_once(
+    s3: S3Server, bucket: ObjectFolder, tmp_path: Path
+) -> None:
+    """One of three is killed in the middle."""
+    program = [sys.executable, str(ROOT / "tests" / "spark" / "land_alone.py")]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    for number in range(rounds(1, 20)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = write_config(folder, "delta", "nats://127.0.0.1:1", SOURCE)
+        text = file.read_text().replace('"lake"', f'"{bucket}/{number}"', 1)
+        file.write_text(f"{text}\n[storage]\n{storage_text(s3.url)}")
+        drivers = [
+            subprocess.Popen([*program, str(file), "45"], stdout=subprocess.PIPE, env=environment)
+            for _ in range(3)
+        ]
+        for each in drivers:
+            assert each.stdout is not None
+            assert each.stdout.readline() == b"ready\n"
+        (folder / "go").touch()
+        time.sleep(random.uniform(0.0, 3.0))
+        drivers[0].send_signal(signal.SIGKILL)
+        for each in drivers:
+            each.communicate(timeout=300)
+        config = read_config(file)
+        assert [each.returncode for each in drivers[1:]] == [0, 0]
+        check(config, folder, 45)
+        state(f"round {number}: exact")
+
+
+def storage_text(url: str) -> str:
+    return (
+        f'endpoint = "{url}"\nregion = "us-east-1"\naccess_key_env = "TEST_S3_KEY"\n'
+        'secret_key_env = "TEST_S3_SECRET"\n'
+    )
+
+
+def test_requests_of_a_batch_are_few_and_do_not_grow(s3: S3Server, config: PipelineConfig) -> None:
+    """The table and the dead letters get files in each batch, three in all."""
+    with S3Proxy(s3.url) as proxy:
+        driven = beside(config, 0, proxy.url)
+        journal = journal_in(driven)
+        lander = BatchLander(journal, batches_of(driven, journal, FakeLeader(140)))
+        counts: list[tuple[int, int, int]] = []
+        while True:
+            proxy.clear()
+            plan = lander.due()
+            if plan is None:
+                break
+            lander.land(plan)
+            found = proxy.counts()
+            assert found.keys() == {"PUT", "GET", "LIST"}
+            counts.append((found["PUT"], found["GET"], found["LIST"]))
+    assert len(counts) == 14
+    most = tuple(max(each) for each in zip(*counts[1:], strict=True))
+    assert most <= (7, 23, 12)
+    assert counts[1] == counts[-1] == most
+
+
+def test_credentials_that_expire_are_renewed(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy refuses keys that are older than ten seconds; tables are used for longer."""
+    keys = ShortKeys(tmp_path)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(keys.config))
+    with S3Proxy(s3.url, keys.fault) as proxy:
+        folder = s3.folder(
+            "short", proxy.url, access_key_env="", secret_key_env="", profile="short"
+        )
+        driven = evolve(config, path=folder)
+        leader, deadline = FakeLeader(10), Deadline.after(120)
+        journal = journal_in(driven)
+        lander = BatchLander(journal, batches_of(driven, journal, leader))
+        while len(keys.issued) < 4:
+            assert not deadline.expired()
+            leader.last += 3
+            plan = lander.due()
+            assert plan is not None
+            lander.land(plan)
+        check(driven, tmp_path, leader.last)
+        assert len(keys.issued) < 10
+
+
+def test_a_table_that_cannot_be_reached_is_named(
+    config: PipelineConfig, monkeypatch: pytest.MonkeyPatch, leader: FakeLeader
+) -> None:
+    land_all(config, leader)
+    leader.last += 10
+    sink = batches_of(config, journal_in(config), leader)
+    monkeypatch.setenv("TEST_S3_KEY", "unknown")
+    with pytest.raises(StorageError) as caught:
+        sink.refuse_taken(3)
+    text = str(caught.value)
+    assert text.startswith(f"cannot read the table {config.path}/orders: the server refuses access")
+    assert "check the credentials and the region of [storage]" in text
+    assert "\n" not in text
+
+
+def test_commands_for_files_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    (source,) = config.sources
+    for name, call in (
+        ("compact", lambda: list(compact(config))),
+        ("vacuum", lambda: vacuum(config)),
+        ("replay", lambda: batches_in(config, source, 1, None)),
+    ):
+        with pytest.raises(SparkSourceError, match=f"pipeline {name} is for lakes on a file syst"):
+            call()
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_pipeline_of_a_real_stream(
+    request: pytest.FixtureRequest,
+    engine: str,
+    server: NatsServer,
+    bucket: ObjectFolder,
+    make_stream: Callable[..., Stream],
+    fill: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(5000)])
+    source = (
+        f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
+        'schema = "order.json"\nmax_messages = 3000\ncommit = "purge"\n'
+        "options = {minPartitions = 2}\n"
+    )
+    config = evolve(config_of(tmp_path, "delta", server.url, source, engine=engine), path=bucket)
+    spark = request.getfixturevalue("spark") if engine == "spark" else None
+    assert run(spark, config, once=True) == {}
+    fill(stream, [{"id": at} for at in range(100)])
+    other = evolve(config, engine="local")
+    assert run(None, other, once=True) == {}
+    assert landed_on_s3(config, tmp_path) == (5100, 5100)
+    (verdict,) = verify(config)
+    assert (verdict.problems, verdict.rows, verdict.dead_letters) == ([], 5100, 500)
+    assert stream.info().state.messages == 0
