@@ -69,6 +69,7 @@ class S3Proxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one packet for head and body: a second one would wait for 40 ms
 
             def handle_one_request(self) -> None:
                 try:

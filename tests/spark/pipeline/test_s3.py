@@ -5,6 +5,7 @@ Neither Spark nor a NATS server has a part in most of them: see `tests.spark.dri
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -92,6 +93,23 @@ def test_a_stream_is_landed(config: PipelineConfig, leader: FakeLeader, tmp_path
     assert entry.bytes > 1000
 
 
+@pytest.mark.parametrize("options", [{}, {"uint64": "decimal"}])
+def test_tables_may_have_many_columns(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, options: dict[str, str]
+) -> None:
+    """Readers of Delta's log ignore the bounds of columns behind the first 32, by default."""
+    members = {"id": {"type": "integer"}} | {f"c{at}": {"type": "string"} for at in range(40)}
+    (tmp_path / "order.json").write_text(json.dumps({"type": "object", "properties": members}))
+    (source,) = read_config(tmp_path / "orders.toml").sources
+    wide = evolve(config, sources=(evolve(source, options={**source.options, **options}),))
+    land_all(wide, leader)
+    check(wide, tmp_path)
+    assert bounds(wide) == BATCHES
+    entry = journal_in(wide).last()
+    assert entry is not None
+    assert (entry.first_seq, entry.last_seq) == (21, 25)
+
+
 def cut_off(after: int, fault: Fault) -> Callable[[S3Request], Fault]:
     """Return what happens to requests: some are answered, one has the fault, the rest is refused.
 
@@ -125,7 +143,7 @@ def test_soak_a_driver_that_dies_at_any_request(
     points = [(at, fault) for at in range(requests_of(config, s3, last)) for fault in FAULTS]
     assert len(points) > 100
     seed = random.randrange(2**32)
-    tried = random.Random(seed).sample(points, min(rounds(16, len(points)), len(points)))
+    tried = random.Random(seed).sample(points, min(rounds(12, len(points)), len(points)))
     for number, (at, fault) in enumerate(tried, start=1):
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
@@ -171,17 +189,11 @@ def test_soak_a_write_whose_answer_is_wrong(
     points = [(at, fault) for at in range(writes) for fault in WRONG]
     assert len(points) > 40
     seed = random.randrange(2**32)
-    tried = random.Random(seed).sample(points, min(rounds(14, len(points)), len(points)))
+    tried = random.Random(seed).sample(points, min(rounds(12, len(points)), len(points)))
     for number, (at, fault) in enumerate(tried, start=1):
         with S3Proxy(s3.url, wrong(at, fault), patience=1.5) as proxy:
             driven = beside(config, number, proxy.url)
-            for _ in range(2):  # a file of a task may be written again, under another name
-                try:
-                    land_all(driven, FakeLeader(last))
-                except StorageError:
-                    pass
-                else:
-                    break
+            land_all(driven, FakeLeader(last))
         own = beside(config, number)
         assert (landed_on_s3(own, tmp_path), bounds(own)) == ((last, last), [(1, 11), (11, 13)]), (
             seed, at, fault,
@@ -254,9 +266,9 @@ def test_requests_of_a_batch_are_few_and_do_not_grow(s3: S3Server, config: Pipel
             assert found.keys() == {"PUT", "GET", "LIST"}
             counts.append((found["PUT"], found["GET"], found["LIST"]))
     assert len(counts) == 14
-    most = tuple(max(each) for each in zip(*counts[1:], strict=True))
-    assert most <= (7, 23, 12)
-    assert counts[1] == counts[-1] == most
+    most = [max(each) for each in zip(*counts[1:], strict=True)]
+    assert [found <= limit for found, limit in zip(most, (7, 23, 12), strict=True)] == [True] * 3
+    assert counts[1] == counts[-1]
 
 
 def test_credentials_that_expire_are_renewed(

@@ -23,7 +23,7 @@ from twinstream.lake.object_folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch
+from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch, table_settings
 
 __all__ = ["ObjectDelta"]
 
@@ -90,9 +90,10 @@ class ObjectDelta:
 
         A commit on an older version fails. So this is enough for a first attempt.
         """
-        options, opened = delta_options(self._lake.storage), self._opened.get(table)
-        is_usable = opened is not None and opened.options == options
-        return opened.table if opened is not None and is_usable else self.open(table)
+        opened = self._opened.get(table)
+        if opened is None or opened.options != delta_options(self._lake.storage):
+            return self.open(table)
+        return opened.table
 
     def landed(self, table: str, delta: DeltaTable, source: str) -> int:
         """Return the last batch of a source, by its ID, in a version of a table, or -1.
@@ -110,17 +111,19 @@ class ObjectDelta:
         self._landed[table, source] = version, batch
 
     def create(self, table: str, schema: Schema) -> DeltaTable:
-        """Create a table, unless there is one, and return it."""
+        """Create a table, unless there is one, and return it.
+
+        Raises errors of deltalake, as a commit does.
+        """
         options = delta_options(self._lake.storage)
-        create = partial(
-            DeltaTable.create,
+        settings = table_settings(field.name for field in schema.fields)
+        found = DeltaTable.create(
             str(self._lake / table),
             schema,
             mode="ignore",
-            configuration={"delta.checkpointInterval": str(_CHECKPOINT)},
+            configuration={**settings, "delta.checkpointInterval": str(_CHECKPOINT)},
             storage_options=options,
         )
-        found = self._asked("create", table, create)
         self._opened[table] = _Opened(found, options)
         return found
 
@@ -147,8 +150,8 @@ class ObjectDelta:
         return str(self._lake / table)
 
     def failed(self, table: str, error: Exception) -> Exception:
-        """Return the error for a commit."""
-        return storage_error(self._lake, f"cannot commit to the table {self._lake / table}", error)
+        """Return the error for a commit, or for the creation of the table."""
+        return storage_error(self._lake, f"cannot change the table {self._lake / table}", error)
 
     def _asked(self, verb: str, table: str, call: Callable[[], _T]) -> _T:
         """Return the result of a call, whose errors get the name of the table."""

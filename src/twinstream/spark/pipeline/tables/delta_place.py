@@ -6,7 +6,7 @@ Delta's own package reads and writes the log of a table in both places.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
@@ -21,9 +21,10 @@ from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.staging import Staging, Written
+from twinstream.spark.landing.table_files import BOUNDED
 from twinstream.spark.pipeline.settings.folders import Folders
 
-__all__ = ["BatchFiles", "DeltaPlace", "LocalDelta", "last_batch", "open_table"]
+__all__ = ["BatchFiles", "DeltaPlace", "LocalDelta", "last_batch", "open_table", "table_settings"]
 
 
 def open_table(folder: Path) -> DeltaTable | None:
@@ -32,6 +33,14 @@ def open_table(folder: Path) -> DeltaTable | None:
         return DeltaTable(str(folder))
     except TableNotFoundError:
         return None
+
+
+def table_settings(columns: Iterable[str]) -> dict[str, str]:
+    """Return the settings of a new table with these columns.
+
+    Without them, readers use no bounds of columns behind the first 32, which has those of a batch.
+    """
+    return {"delta.dataSkippingStatsColumns": ",".join(sorted({*columns} & {*BOUNDED}))}
 
 
 def last_batch(delta: DeltaTable, source: str) -> int:
@@ -64,7 +73,7 @@ class DeltaPlace(Protocol):
     """The lake, if it is on an object store."""
 
     doubtful: tuple[type[Exception], ...]
-    """Errors of a commit after which it is unknown whether the table has it."""
+    """Errors of a change of a table after which it is unknown whether the table has it."""
 
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none."""
@@ -163,7 +172,8 @@ class LocalDelta:
         """Create a table, unless there is one, and return it."""
         folder = self._folders.root / table
         make_folders(folder)
-        return DeltaTable.create(str(folder), schema, mode="ignore")
+        settings = table_settings(field.name for field in schema.fields)
+        return DeltaTable.create(str(folder), schema, mode="ignore", configuration=settings)
 
     def files(self, writer: str, name: str) -> BatchFiles:
         """Return the files of a new attempt, in a staging folder."""

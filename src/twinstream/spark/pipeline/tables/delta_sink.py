@@ -27,7 +27,7 @@ from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
+from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
 
@@ -221,7 +221,11 @@ class DeltaSink:
             if files:
                 rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
                 if delta is None:
-                    write_deltalake(self._place.url(table), rows.scanner().to_reader())
+                    write_deltalake(
+                        self._place.url(table),
+                        rows.scanner().to_reader(),
+                        configuration=table_settings(rows.schema.names),
+                    )
                 else:
                     write_deltalake(
                         delta,
