@@ -179,7 +179,9 @@ def test_soak_a_write_whose_answer_is_wrong(
                 return ""
             with lock:
                 seen += 1
-                return fault if seen == at + 1 else ""
+                is_now = seen == at + 1
+            is_conditional = "if-none-match" in request.headers
+            return fault if is_now and (is_conditional or fault != "412") else ""
 
         return answer
 
