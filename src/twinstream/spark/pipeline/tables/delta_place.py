@@ -198,15 +198,11 @@ class LocalDelta:
 
     @contextmanager
     def changed(self, table: str) -> Generator[None]:
-        """Sync the files that are created in the block."""
+        """Create the folder of a table, and sync the files that are created in the block."""
         folder = self._folders.root / table
-        if folder.exists():
-            with synced_below(folder):
-                yield
-        else:
-            make_folders(folder)
-            with synced_below(folder):
-                yield
+        make_folders(folder)
+        with synced_below(folder):
+            yield
 
     def url(self, table: str) -> str:
         """Return the path of a table's folder."""

@@ -212,6 +212,8 @@ class DeltaSink:
         of the files do not fit the table.
         """
         delta = self._place.open(table)
+        if delta is None and not files:
+            return
         if delta is not None and files:
             # Without this check, Delta would cast the rows to the types of the table. A number
             # could lose its fraction without an error.
