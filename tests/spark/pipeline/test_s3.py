@@ -21,7 +21,7 @@ from attrs import evolve
 
 from js_sync import Stream
 from tests.s3_proxy import Fault, S3Proxy, S3Request
-from tests.s3_server import S3Server
+from tests.s3_server import KEYS, S3Server
 from tests.short_keys import ShortKeys
 from tests.soak import rounds, state
 from tests.spark.drivers import (
@@ -310,6 +310,31 @@ def test_a_table_that_cannot_be_reached_is_named(
     assert text.startswith(f"cannot read the table {config.path}/orders: the server refuses access")
     assert "check the credentials and the region of [storage]" in text
     assert "\n" not in text
+
+
+def test_other_keys_of_the_environment_are_not_used(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "other")
+    land_all(config, leader)
+    check(config, tmp_path)
+
+
+def test_keys_of_the_environment_are_found(
+    s3: S3Server,
+    config: PipelineConfig,
+    leader: FakeLeader,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key, secret = KEYS[1]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    unnamed = dict.fromkeys(("access_key_env", "secret_key_env"), "")
+    driven = evolve(config, path=s3.folder("found", **unnamed))
+    land_all(driven, leader)
+    check(driven, tmp_path)
 
 
 def test_commands_for_files_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:

@@ -97,7 +97,9 @@ class ParquetBatch:
         self._staging: Final = Staging(staging, writer)
         self._written: list[Written] = []
 
-    lake: Final = None
+    @property
+    def lake(self) -> None:
+        """`None`, because the tables are on a file system."""
 
     @property
     def folder(self) -> Path:

@@ -69,19 +69,18 @@ class ObjectDelta:
 
         Raises `StorageError` if the server refuses a request or does not answer.
         """
-        options, opened = delta_options(self._lake.storage), self._opened.get(table)
+        # Until it is up to date again, a table does not count as opened.
+        options, opened = delta_options(self._lake.storage), self._opened.pop(table, None)
         try:
             if opened is not None and opened.options == options:
-                self._asked("read", table, opened.table.update_incremental)
-                return opened.table
-            url = str(self._lake / table)
-            found = self._asked("read", table, partial(DeltaTable, url, storage_options=options))
+                found = opened.table
+                self._asked("read", table, found.update_incremental)
+            else:
+                url = str(self._lake / table)
+                open_it = partial(DeltaTable, url, storage_options=options)
+                found = self._asked("read", table, open_it)
         except TableNotFoundError:
-            self._opened.pop(table, None)
             return None
-        except BaseException:
-            self._opened.pop(table, None)
-            raise
         self._opened[table] = _Opened(found, options)
         return found
 
