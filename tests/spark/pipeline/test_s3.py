@@ -38,7 +38,7 @@ from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.object_folder import ObjectFolder
-from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.errors import CheckpointError, SparkSourceError
 from twinstream.spark.pipeline import PipelineConfig, read_config
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import batches_of as batches_in
@@ -287,14 +287,14 @@ def test_credentials_that_expire_are_renewed(
         leader, deadline = FakeLeader(10), Deadline.after(120)
         journal = journal_in(driven)
         lander = BatchLander(journal, batches_of(driven, journal, leader))
-        while len(keys.issued) < 4:
+        while len(keys.issued) < 3:
             assert not deadline.expired()
             leader.last += 3
             plan = lander.due()
             assert plan is not None
             lander.land(plan)
         check(driven, tmp_path, leader.last)
-        assert len(keys.issued) < 10
+        assert len(keys.issued) < 8
 
 
 def test_a_table_that_cannot_be_reached_is_named(
@@ -337,16 +337,42 @@ def test_keys_of_the_environment_are_found(
     check(driven, tmp_path)
 
 
-def test_commands_for_files_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+def test_tables_are_compacted_and_vacuumed(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
     land_all(config, leader)
-    (source,) = config.sources
-    for name, call in (
-        ("compact", lambda: list(compact(config))),
-        ("vacuum", lambda: vacuum(config)),
-        ("replay", lambda: batches_in(config, source, 1, None)),
-    ):
-        with pytest.raises(SparkSourceError, match=f"pipeline {name} is for lakes on a file syst"):
+    merged = {each.table: (each.before, each.after) for each in compact(config)}
+    assert merged == {"orders": (6, 1), "dead_letters/source=orders": (2, 1)}
+    check(config, tmp_path)
+    assert vacuum(config) == [], "they are kept for a week"
+    found = vacuum(config, keep=0, dry_run=True)
+    assert len(found) == 8
+    assert all(str(each.path).startswith(f"{config.path}/") for each in found)
+    assert all(each.bytes > 1000 for each in found)
+    assert vacuum(config, keep=0) == found
+    assert vacuum(config, keep=0) == []
+    leader.last = 38
+    land_all(config, leader)
+    check(config, tmp_path, 38)
+
+
+def test_tables_with_an_unfinished_batch_are_not_changed(
+    config: PipelineConfig, leader: FakeLeader
+) -> None:
+    journal = journal_in(config)
+    lander = BatchLander(journal, batches_of(config, journal, leader))
+    plan = lander.due()
+    assert plan is not None
+    journal.planned(plan)
+    for call in (lambda: list(compact(config)), lambda: vacuum(config)):
+        with pytest.raises(CheckpointError, match="a batch of source orders was interrupted"):
             call()
+
+
+def test_a_replay_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    with pytest.raises(SparkSourceError, match="pipeline replay is for lakes on a file system"):
+        batches_in(config, config.sources[0], 1, None)
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from twinstream.lake.object_client import delta_options
-from twinstream.lake.object_errors import storage_error
+from twinstream.lake.object_errors import requests, storage_error
 from twinstream.lake.object_folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
@@ -147,6 +147,16 @@ class ObjectDelta:
     def url(self, table: str) -> str:
         """Return the URL of a table."""
         return str(self._lake / table)
+
+    def size(self, table: str, name: str) -> int | None:
+        """Return the size in bytes of a file below the folder of a table, or `None` without it."""
+        import obstore
+
+        with requests(self._lake, "read", f"{table}/{name}") as client:
+            try:
+                return obstore.head(client, f"{table}/{name}")["size"]
+            except FileNotFoundError:
+                return None
 
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error for a commit, or for the creation of the table."""

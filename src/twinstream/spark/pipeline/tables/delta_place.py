@@ -5,6 +5,7 @@ Delta's own package reads and writes the log of a table in both places.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -117,6 +118,10 @@ class DeltaPlace(Protocol):
         """Return the address of a table."""
         ...
 
+    def size(self, table: str, name: str) -> int | None:
+        """Return the size in bytes of a file below the folder of a table, or `None` without it."""
+        ...
+
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error for a commit that has failed with one of the `doubtful` errors."""
         ...
@@ -207,6 +212,11 @@ class LocalDelta:
     def url(self, table: str) -> str:
         """Return the path of a table's folder."""
         return str(self._folders.root / table)
+
+    def size(self, table: str, name: str) -> int | None:
+        """Return the size in bytes of a file below the folder of a table, or `None` without it."""
+        path = self._folders.root / table / name
+        return path.lstat().st_size if os.path.lexists(path) else None
 
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.sink import Sink
 
-__all__ = ["open_sink"]
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
+
+__all__ = ["delta_place", "open_sink"]
 
 
 def open_sink(config: PipelineConfig) -> Sink:
@@ -20,10 +25,20 @@ def open_sink(config: PipelineConfig) -> Sink:
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
         return ParquetSink(Folders.of(config.path))
+    place = delta_place(config)
+    from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
+
+    return DeltaSink(place)
+
+
+def delta_place(config: PipelineConfig) -> DeltaPlace:
+    """Return where the Delta tables of a pipeline are.
+
+    Raises `SparkSourceError` if the package `deltalake` is not installed.
+    """
     try:
         from twinstream.spark.pipeline.tables.delta_objects import ObjectDelta
         from twinstream.spark.pipeline.tables.delta_place import LocalDelta
-        from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
     except ModuleNotFoundError as missing:
         if missing.name != "deltalake":
             raise
@@ -32,5 +47,5 @@ def open_sink(config: PipelineConfig) -> Sink:
             " extra delta (in a clone: pip install '.[delta]')"
         ) from missing
     if isinstance(config.path, ObjectFolder):
-        return DeltaSink(ObjectDelta(config.path))
-    return DeltaSink(LocalDelta(Folders.of(config.path)))
+        return ObjectDelta(config.path)
+    return LocalDelta(Folders.of(config.path))
