@@ -244,6 +244,37 @@ def test_soak_drivers_in_processes_at_once(
         state(f"round {number}: exact")
 
 
+def test_soak_the_server_is_killed(config: PipelineConfig, tmp_path: Path) -> None:
+    """It is started again, and the driver goes on, as a source that is restarted does."""
+    with S3Server() as server:
+        for number in range(rounds(1, 20)):
+            driven = evolve(config, path=server.folder(f"killed{number}", timeout=5.0))
+            errors: list[BaseException] = []
+
+            def work(driven: PipelineConfig = driven, errors: list[BaseException] = errors) -> None:
+                deadline = Deadline.after(240)
+                while True:
+                    try:
+                        return land_all(driven, FakeLeader(95))
+                    except StorageError:
+                        assert not deadline.expired()
+                        time.sleep(0.2)
+                    except BaseException as error:
+                        errors.append(error)
+                        raise
+
+            driver = threading.Thread(target=work)
+            driver.start()
+            time.sleep(random.uniform(0.0, 0.5))
+            server.kill()
+            server.start()
+            driver.join(300)
+            assert not driver.is_alive()
+            assert errors == []
+            check(driven, tmp_path, 95)
+            state(f"round {number}: exact")
+
+
 def storage_text(url: str) -> str:
     return (
         f'endpoint = "{url}"\nregion = "us-east-1"\naccess_key_env = "TEST_S3_KEY"\n'
