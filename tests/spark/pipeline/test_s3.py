@@ -343,6 +343,19 @@ def test_a_table_that_cannot_be_reached_is_named(
     assert "\n" not in text
 
 
+def test_all_objects_are_encrypted(
+    s3: S3Server, config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    with S3Proxy(s3.url) as proxy:
+        driven = evolve(config, path=s3.folder("encrypted", proxy.url, encryption="AES256"))
+        land_all(driven, leader)
+        writes = [each for each in proxy.requests if each.method == "PUT"]
+        found = {each.headers.get("x-amz-server-side-encryption") for each in writes}
+        assert found == {"AES256"}
+        assert len(writes) > 15
+        check(driven, tmp_path)
+
+
 def test_other_keys_of_the_environment_are_not_used(
     config: PipelineConfig, leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
