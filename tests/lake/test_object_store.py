@@ -72,7 +72,7 @@ def test_names_of_many_objects_are_listed(store: ObjectStore) -> None:
 
 
 def test_soak_one_of_many_writers_creates_an_object(bucket: ObjectFolder) -> None:
-    for number in range(rounds(4, 100)):
+    for number in range(rounds(2, 100)):
         winners: list[bytes] = []
         ready = threading.Barrier(8)
 

@@ -248,6 +248,37 @@ def test_soak_drivers_in_processes_at_once(
         state(f"round {number}: exact")
 
 
+def test_soak_the_server_is_killed(config: PipelineConfig, tmp_path: Path) -> None:
+    """It is started again, and the driver goes on, as a source that is restarted does."""
+    with S3Server() as server:
+        for number in range(rounds(1, 20)):
+            driven = evolve(config, path=server.folder(f"killed{number}", timeout=5.0))
+            errors: list[BaseException] = []
+
+            def work(driven: PipelineConfig = driven, errors: list[BaseException] = errors) -> None:
+                deadline = Deadline.after(240)
+                while True:
+                    try:
+                        return land_all(driven, FakeLeader(95))
+                    except StorageError:
+                        assert not deadline.expired()
+                        time.sleep(0.2)
+                    except BaseException as error:
+                        errors.append(error)
+                        raise
+
+            driver = threading.Thread(target=work)
+            driver.start()
+            time.sleep(random.uniform(0.0, 0.5))
+            server.kill()
+            server.start()
+            driver.join(300)
+            assert not driver.is_alive()
+            assert errors == []
+            check(driven, tmp_path, 95)
+            state(f"round {number}: exact")
+
+
 def storage_text(url: str) -> str:
     return (
         f'endpoint = "{url}"\nregion = "us-east-1"\naccess_key_env = "TEST_S3_KEY"\n'
@@ -314,6 +345,19 @@ def test_a_table_that_cannot_be_reached_is_named(
     assert text.startswith(f"cannot read the table {config.path}/orders: the server refuses access")
     assert "check the credentials and the region of [storage]" in text
     assert "\n" not in text
+
+
+def test_all_objects_are_encrypted(
+    s3: S3Server, config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    with S3Proxy(s3.url) as proxy:
+        driven = evolve(config, path=s3.folder("encrypted", proxy.url, encryption="AES256"))
+        land_all(driven, leader)
+        writes = [each for each in proxy.requests if each.method == "PUT"]
+        found = {each.headers.get("x-amz-server-side-encryption") for each in writes}
+        assert found == {"AES256"}
+        assert len(writes) > 15
+        check(driven, tmp_path)
 
 
 def test_other_keys_of_the_environment_are_not_used(
