@@ -69,6 +69,7 @@ class S3Proxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one packet for head and body: a second one would wait for 40 ms
 
             def handle_one_request(self) -> None:
                 try:
@@ -77,7 +78,7 @@ class S3Proxy:
                     self.close_connection = True
 
             def _serve(self) -> None:
-                proxy._serve(self)
+                proxy.serve(self)
 
             def __getattr__(self, name: str) -> Callable[[], None]:
                 if name.startswith("do_"):
@@ -106,7 +107,7 @@ class S3Proxy:
         with self._lock:
             self.requests.clear()
 
-    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+    def serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
         request = self._noted(handler)
         fault = self.fault(request)

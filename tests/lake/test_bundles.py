@@ -17,6 +17,8 @@ from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.errors import JournalError
 from twinstream.lake.journal import Journal
 from twinstream.lake.local_store import LocalStore
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.object_store import ObjectStore
 from twinstream.lake.plan import Plan
 from twinstream.lake.store import Store
 from twinstream.lake.stream_mark import Mark
@@ -100,6 +102,21 @@ def test_a_replay_of_a_bundled_batch_is_bundled_again(ten: Journal, tmp_path: Pa
     assert names(tmp_path, "bundle")[1] == "000000003.001.json.gz"
     assert journal_in(tmp_path).entries()[4] == again
     assert journal_in(tmp_path).entry(4) == entry(4)
+
+
+def test_a_journal_on_an_object_store_is_bundled(bucket: ObjectFolder) -> None:
+    store = ObjectStore(bucket)
+    journal = journal_in(store)
+    land(journal, *range(5))
+    before = seen(journal)
+    assert journal.bundle() == (10, 5)
+    assert names(store, "bundle") == ["000000000.000.json.gz"]
+    assert names(store, "landed") == ["000000003.json", "000000004.json"]
+    assert seen(journal_in(ObjectStore(bucket))) == before
+    journal.replayed(evolve(entry(1), replays=1, messages=9))
+    assert journal.bundle() == (6, 5)
+    assert names(store, "bundle") == ["000000000.001.json.gz"]
+    assert journal_in(ObjectStore(bucket)).entries()[1].messages == 9
 
 
 def test_a_driver_that_dies_while_it_bundles() -> None:

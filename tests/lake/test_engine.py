@@ -21,7 +21,7 @@ from twinstream.lake.task_report import TaskFile, TaskReport, check_parts, files
 
 def report(start: int, end: int, *files: tuple[str, int, int]) -> TaskReport:
     found = [
-        TaskFile(table, Path(f"/{table}-{first}"), last - first + 1, first, last)
+        TaskFile(table, Path(f"/{table}-{first}"), last - first + 1, first, last, 9)
         for table, first, last in files
     ]
     return TaskReport(start, end, tuple(found))
@@ -30,7 +30,8 @@ def report(start: int, end: int, *files: tuple[str, int, int]) -> TaskReport:
 def test_files_are_sorted_by_their_table() -> None:
     reports = [report(1, 5, ("b", 1, 2), ("a", 3, 4)), report(5, 9, ("b", 5, 8))]
     found = files_by_table(reports)
-    assert found == {"a": [Path("/a-3")], "b": [Path("/b-1"), Path("/b-5")]}
+    paths = {table: [each.path for each in files] for table, files in found.items()}
+    assert paths == {"a": [Path("/a-3")], "b": [Path("/b-1"), Path("/b-5")]}
 
 
 def test_each_part_has_one_report_with_its_own_rows() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.s3_proxy import Fault, S3Proxy, S3Request
-from tests.s3_server import KEYS, S3Server
+from tests.s3_server import S3Server
+from tests.short_keys import ShortKeys
 from tests.soak import rounds
 from twinstream.lake.errors import StorageError, StorageUnusable
 from twinstream.lake.object_folder import ObjectFolder
@@ -72,8 +71,8 @@ def test_names_of_many_objects_are_listed(store: ObjectStore) -> None:
     assert store.names("a") == names
 
 
-def test_one_of_many_writers_creates_an_object(bucket: ObjectFolder) -> None:
-    for number in range(rounds(4, 100)):
+def test_soak_one_of_many_writers_creates_an_object(bucket: ObjectFolder) -> None:
+    for number in range(rounds(2, 100)):
         winners: list[bytes] = []
         ready = threading.Barrier(8)
 
@@ -188,54 +187,23 @@ def test_encryption_is_asked_for(s3: S3Server, bucket: ObjectFolder) -> None:
         assert put.headers["x-amz-server-side-encryption"] == "AES256"
 
 
-LIFE = 10.0
-
-ISSUE = """
-import json, sys, time
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-issued, keys = Path(sys.argv[1]), json.loads(sys.argv[2])
-key, secret = keys[len(issued.read_text().split()) // 2]
-with issued.open("a") as file:
-    print(key, time.time() + float(sys.argv[3]), file=file)
-end = datetime.now(UTC) + timedelta(seconds=float(sys.argv[3]))
-print(json.dumps({
-    "Version": 1, "AccessKeyId": key, "SecretAccessKey": secret, "Expiration": end.isoformat(),
-}))
-"""
-
-
 def test_credentials_that_expire_are_renewed(
     s3: S3Server, bucket: ObjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The proxy refuses keys that are older than ten seconds."""
-    issued, program = tmp_path / "issued", tmp_path / "issue.py"
-    issued.touch()
-    program.write_text(ISSUE)
-    keys = json.dumps(KEYS[1:])
-    (tmp_path / "config").write_text(
-        f"[profile short]\ncredential_process = '{sys.executable}' '{program}' '{issued}'"
-        f" '{keys}' {LIFE}\n"
-    )
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-
-    def expired(request: S3Request) -> Fault:
-        lines = [line.split() for line in issued.read_text().splitlines()]
-        ends = {key: float(end) for key, end in lines}
-        return "" if time.time() < ends.get(request.access_key, 0.0) else "expired"
-
-    with S3Proxy(s3.url, expired) as proxy:
+    keys = ShortKeys(tmp_path)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(keys.config))
+    with S3Proxy(s3.url, keys.fault) as proxy:
         folder = s3.folder(
             bucket.prefix, proxy.url, access_key_env="", secret_key_env="", profile="short"
         )
         store, number = ObjectStore(folder), 0
-        while len({each.access_key for each in proxy.requests}) < 4:
+        while len({each.access_key for each in proxy.requests}) < 3:
             store.create(f"a/{number:04}", b"{}")
             number += 1
             time.sleep(0.2)
         assert len(store.names("a")) == number
-    assert 4 <= len(issued.read_text().split()) // 2 <= 6, "they are used for half of their life"
+    assert 3 <= len(keys.issued) <= 5, "they are used for half of their life"
 
 
 def test_a_killed_server_comes_back(bucket: ObjectFolder) -> None:

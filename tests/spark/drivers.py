@@ -7,20 +7,26 @@ number.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
+import obstore
 import pyarrow as pa
 from attrs import define, evolve
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
-from tests.spark.pipelines import SCHEMA, counted
+from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.lake.journal import Journal
 from twinstream.lake.land_batch import BatchLander
-from twinstream.lake.local_store import LocalStore
+from twinstream.lake.object_client import bucket_of, delta_options
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.lake.store import Store
 from twinstream.lake.stream_mark import Mark
-from twinstream.lake.task_report import TaskFile, TaskReport
+from twinstream.lake.task_report import TaskReport
 from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.table_files import TableFiles
@@ -95,22 +101,15 @@ class FakeEngine:
                 [b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
             ),
         )
-        seqs_of: dict[str, list[int]] = {}
         split = TableSplit(job.options, job.names, job.batch)
         for table, rows in split.split(page, part.stream):
             files.add(table, rows)
-            seqs_of[table] = rows.column("_seq").to_pylist()
-        found = [
-            TaskFile(each.table, each.path, each.rows, min(seqs), max(seqs))
-            for each in files.finish()
-            for seqs in [seqs_of[each.table]]
-        ]
-        return TaskReport(part.start, part.end, tuple(found))
+        return TaskReport(part.start, part.end, files.finish(job.seq_column))
 
 
 def journal_in(config: PipelineConfig, store: Store | None = None) -> Journal:
     (source,) = config.sources
-    return Journal(store or LocalStore(Folders(config.path).state), source.name)
+    return Journal(store or Folders.of(config.path).store, source.name)
 
 
 def batches_of(
@@ -159,6 +158,32 @@ def relaxed(config: PipelineConfig) -> PipelineConfig:
     schema = json.dumps({"type": "object", "properties": SCHEMA["properties"]})
     changed_options = {**source.options, "jsonSchema": schema}
     return evolve(changed(config, options=changed_options), engine="local")
+
+
+def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
+    """Return the rows and the distinct sequences of a lake on S3.
+
+    deltalake reads the tables, and DuckDB reads copies of their files in `folder`.
+    """
+    assert isinstance(config.path, ObjectFolder)
+    options, rows, distinct = delta_options(config.path.storage), 0, 0
+    for table in ("orders", "dead_letters/source=orders"):
+        url = f"{config.path}/{table}"
+        try:
+            delta = DeltaTable(url, storage_options=options)
+        except TableNotFoundError:
+            continue
+        seqs = delta.to_pyarrow_table(columns=["_seq"]).column("_seq").to_pylist()
+        copies: list[str] = []
+        for uri in delta.file_uris():
+            copy = folder / uuid.uuid4().hex
+            key = uri.removeprefix(f"{config.path}/")
+            copy.write_bytes(obstore.get(bucket_of(config.path), key).bytes())
+            copies.append(str(copy))
+        found = counted_by_duckdb(copies) if copies else (0, 0)
+        assert found == (len(seqs), len(set(seqs))), table
+        rows, distinct = rows + found[0], distinct + found[1]
+    return rows, distinct
 
 
 def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:

@@ -69,11 +69,18 @@ def counted(table: Path, sink: str, column: str = "_seq") -> tuple[int, int]:
     files = files_of(table, sink)
     if not files:
         return 0, 0
+    found = counted_by_duckdb(files, column)
+    # Of the same files, as a pipeline may land more meanwhile.
+    seqs = ds.dataset(files).to_table(columns=[column]).column(column).to_pylist()
+    assert found == (len(seqs), len(set(seqs)))
+    return found
+
+
+def counted_by_duckdb(files: list[str], column: str = "_seq") -> tuple[int, int]:
+    """Rows and distinct sequences of Parquet files."""
     query = f"SELECT count(*), count(DISTINCT {column}) FROM read_parquet(?, union_by_name=true)"
     found = duckdb.execute(query, [files]).fetchone()
     assert found is not None
-    seqs = [row[column] for row in rows_of(table, sink)]
-    assert found == (len(seqs), len(set(seqs)))
     return found
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from . import RecordBatch, RecordBatchReader, Schema
+from .fs import FileSystem
 
 class Expression:
     def __ge__(self, other: object) -> Expression: ...
@@ -29,5 +30,7 @@ class Dataset:
         batch_size: int = ...,
     ) -> Iterator[RecordBatch]: ...
 
-def dataset(source: Sequence[str], *, schema: Schema | None = None) -> Dataset: ...
+def dataset(
+    source: Sequence[str], *, schema: Schema | None = None, filesystem: FileSystem | None = None
+) -> Dataset: ...
 def field(name: str) -> Expression: ...

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import RecordBatch, Schema, Table
+from . import NativeFile, RecordBatch, Schema, Table
+from .fs import FileSystem
 
 class Statistics:
     has_min_max: bool
@@ -33,17 +34,18 @@ class FileMetaData:
 
 class ParquetFile:
     schema_arrow: Schema
-    def __init__(self, source: str | Path) -> None: ...
+    def __init__(self, source: str | Path, *, filesystem: FileSystem | None = None) -> None: ...
     def read(self, columns: Sequence[str] | None = None) -> Table: ...
 
 class ParquetWriter:
     def __init__(
         self,
-        where: str | Path,
+        where: str | Path | NativeFile,
         schema: Schema,
         *,
         compression: str = ...,
         use_dictionary: bool | list[str] = ...,
+        metadata_collector: list[FileMetaData] = ...,
     ) -> None: ...
     def write_batch(self, batch: RecordBatch) -> None: ...
     def write_table(self, table: Table) -> None: ...
@@ -51,4 +53,4 @@ class ParquetWriter:
 
 def read_table(source: str | Path) -> Table: ...
 def read_metadata(where: str | Path) -> FileMetaData: ...
-def read_schema(where: str | Path) -> Schema: ...
+def read_schema(where: str | Path, *, filesystem: FileSystem | None = None) -> Schema: ...

@@ -45,7 +45,7 @@ def bucket_of(folder: ObjectFolder) -> S3Store:
             f"{folder} needs obstore, which is not installed; install Twinstream with its extra"
             " lake (in a clone: pip install '.[lake]')"
         ) from missing
-    credentials = credentials_of(folder.storage)
+    credentials = _credentials(folder.storage)
     return S3Store(
         folder.bucket,
         prefix=folder.prefix or None,
@@ -71,14 +71,20 @@ def delta_options(storage: StorageSettings) -> dict[str, str]:
         "allow_http": str(storage.endpoint.startswith("http://")).lower(),
     }
     found |= {f"aws_{name}": str(value) for name, value in _config(storage).items()}
-    credentials = credentials_of(storage)
+    credentials = _credentials(storage)
     if credentials is not None:
         current = credentials.current()
         found["aws_access_key_id"] = current.access_key
         found["aws_secret_access_key"] = current.secret_key
-        if current.token is not None:
-            found["aws_session_token"] = current.token
+        # Without a token of its own, deltalake would take that of the environment.
+        found["aws_session_token"] = current.token or ""
     return found
+
+
+@lru_cache(maxsize=64)
+def _credentials(storage: StorageSettings) -> Renewed | None:
+    """Return the credentials of a process, which all its clients share."""
+    return credentials_of(storage)
 
 
 def _config(storage: StorageSettings) -> S3Config:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from twinstream.lake.errors import StorageError
+from twinstream.lake.object_client import bucket_of
 from twinstream.lake.object_folder import ObjectFolder
 
-__all__ = ["is_no_bucket", "is_unsupported", "storage_error"]
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+__all__ = ["is_no_bucket", "is_unsupported", "requests", "storage_error"]
 
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+# deltalake shows causes on lines of their own, with an arrow in colour.
+_LEVELS: Final = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _UNSUPPORTED: Final = "NotImplemented"
 _NO_BUCKET: Final = "NoSuchBucket"
@@ -29,6 +37,21 @@ def storage_error(folder: ObjectFolder, what: str, error: Exception) -> StorageE
     return StorageError(f"{what}: {reason}; {remedy}")
 
 
+@contextmanager
+def requests(folder: ObjectFolder, verb: str, key: str) -> Generator[S3Store]:
+    """Yield the client for requests, whose errors get the names of the bucket and the key.
+
+    Raises `StorageError` for the errors of obstore.
+    """
+    from obstore.exceptions import BaseError
+
+    client = bucket_of(folder)
+    try:
+        yield client
+    except (BaseError, OSError) as error:
+        raise storage_error(folder, f"cannot {verb} {folder / key}", error) from error
+
+
 def is_no_bucket(error: Exception) -> bool:
     """Return whether an error of obstore means that the bucket does not exist."""
     return _NO_BUCKET in str(error)
@@ -40,6 +63,7 @@ def is_unsupported(error: StorageError) -> bool:
 
 
 def _explained(folder: ObjectFolder, text: str) -> tuple[str, str]:
+    text = _LEVELS.sub(": ", text)
     status, code = _STATUS.search(text), _CODE.search(text)
     name = code[1] if code else ""
     if name == _NO_BUCKET:
@@ -52,7 +76,7 @@ def _explained(folder: ObjectFolder, text: str) -> tuple[str, str]:
     if status:
         return f"the server answered {status[1]} {name}".rstrip(), "check the server"
     server = folder.storage.endpoint or "the server"
-    if "kind: Timeout" in text:
+    if "kind: Timeout" in text or "timed out" in text:
         return (
             f"no answer from {server} within {folder.storage.timeout:g} s",
             "check the server, or set a longer timeout in [storage]",

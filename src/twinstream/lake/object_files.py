@@ -5,14 +5,22 @@ Arrow's own file system for S3 cannot call this package for credentials that exp
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import Any, Final
 
-import obstore
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSystem, FileSystemHandler, FileType, PyFileSystem
+from pyarrow.fs import (
+    FileInfo,
+    FileSystem,
+    FileSystemHandler,
+    FileType,
+    LocalFileSystem,
+    PyFileSystem,
+)
 
 from twinstream.lake.object_client import bucket_of
+from twinstream.lake.object_errors import requests
 from twinstream.lake.object_folder import ObjectFolder
 
 __all__ = ["arrow_files"]
@@ -23,22 +31,27 @@ _PART: Final = 16 * 1024 * 1024
 
 
 @lru_cache(maxsize=64)
-def arrow_files(folder: ObjectFolder) -> FileSystem:
-    """Return the file system whose paths are keys below the folder."""
-    return PyFileSystem(_ObjectFiles(folder))
+def arrow_files(folder: ObjectFolder | None) -> FileSystem:
+    """Return the file system whose paths are keys below the folder, or the local one."""
+    return LocalFileSystem() if folder is None else PyFileSystem(_ObjectFiles(folder))
 
 
 class _Upload:
     """A file that appears as a whole when it is closed, unless writing it has failed."""
 
     def __init__(self, folder: ObjectFolder, key: str) -> None:
+        import obstore
+
+        self._folder: Final = folder
+        self._key: Final = key
         self._writer: Final = obstore.open_writer(bucket_of(folder), key, buffer_size=_PART)
         self._size = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
         # The buffer belongs to Arrow, which may change it after this call.
-        written = self._writer.write(bytes(data))
+        with requests(self._folder, "write", self._key):
+            written = self._writer.write(bytes(data))
         self._size += written
         return written
 
@@ -51,7 +64,44 @@ class _Upload:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._writer.close()
+            with requests(self._folder, "write", self._key):
+                self._writer.close()
+
+
+class _Download:
+    """A file of which parts are read, each by one request."""
+
+    def __init__(self, folder: ObjectFolder, key: str) -> None:
+        import obstore
+
+        self._folder: Final = folder
+        self._key: Final = key
+        self._at = 0
+        self.closed = False
+        with requests(folder, "read", key) as client:
+            self._size: Final = obstore.head(client, key)["size"]
+
+    def read(self, size: int = -1) -> bytes:
+        import obstore
+
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        if end <= self._at:
+            return b""
+        with requests(self._folder, "read", self._key) as client:
+            found = bytes(obstore.get_range(client, self._key, start=self._at, end=end))
+        self._at = end
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class _ObjectFiles(FileSystemHandler):
@@ -70,6 +120,8 @@ class _ObjectFiles(FileSystemHandler):
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> FileInfo:
+        import obstore
+
         try:
             found = obstore.head(bucket_of(self._folder), path)
         except FileNotFoundError:
@@ -77,7 +129,7 @@ class _ObjectFiles(FileSystemHandler):
         return FileInfo(path, FileType.File, size=found["size"])
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(obstore.open_reader(bucket_of(self._folder), path), mode="r")
+        return pa.PythonFile(_Download(self._folder, path), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)

@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from twinstream.core.deadline import Backoff
 from twinstream.lake.errors import JournalError, StorageError, StorageUnusable
-from twinstream.lake.object_client import bucket_of
-from twinstream.lake.object_errors import is_no_bucket, is_unsupported, storage_error
+from twinstream.lake.object_errors import is_no_bucket, is_unsupported, requests
 from twinstream.lake.object_folder import ObjectFolder
 from twinstream.lake.store import KeyTaken
 from twinstream.models.files.bounded_read import LARGEST
 
 if TYPE_CHECKING:
     from obstore import GetResult
-    from obstore.store import S3Store
 
 __all__ = ["ObjectStore"]
 
@@ -90,7 +86,7 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._request("write", key) as client:
+        with requests(self._folder, "write", key) as client:
             try:
                 attributes = {_MARK: mark}
                 obstore.put(
@@ -113,13 +109,13 @@ class ObjectStore:
                 f"the object {self._folder / key} has more than {LARGEST >> 20} MiB: another"
                 " program put it there; move it away"
             )
-        with self._request("read", key):
+        with requests(self._folder, "read", key):
             return bytes(found.bytes())
 
     def _found(self, key: str) -> GetResult | None:
         import obstore
 
-        with self._request("read", key) as client:
+        with requests(self._folder, "read", key) as client:
             try:
                 return obstore.get(client, key)
             except FileNotFoundError as error:
@@ -131,7 +127,7 @@ class ObjectStore:
         """Return the last parts of the keys directly below a folder, in their order."""
         import obstore
 
-        with self._request("list", folder) as client:
+        with requests(self._folder, "list", folder) as client:
             found = obstore.list_with_delimiter(client, prefix=f"{folder}/")
         # Some servers list the folder itself as an object.
         keys = [each["path"] for each in found["objects"]]
@@ -141,18 +137,5 @@ class ObjectStore:
         """Remove the object with a key, if there is one."""
         import obstore
 
-        with self._request("remove", key) as client:
+        with requests(self._folder, "remove", key) as client:
             obstore.delete(client, key)
-
-    @contextmanager
-    def _request(self, verb: str, key: str) -> Generator[S3Store]:
-        """Yield the client for a request, whose errors get the names of the bucket and the key."""
-        from obstore.exceptions import BaseError
-
-        client = bucket_of(self._folder)
-        try:
-            yield client
-        except (BaseError, OSError) as error:
-            raise storage_error(
-                self._folder, f"cannot {verb} {self._folder / key}", error
-            ) from error

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from twinstream.lake.errors import JournalError
 
-__all__ = ["TaskFile", "TaskReport", "check_parts", "files_by_table"]
+__all__ = ["Bounds", "TaskFile", "TaskReport", "check_parts", "files_by_table"]
+
+
+Bounds: TypeAlias = tuple[Any, Any]
+"""The lowest and the highest value of a column."""
 
 
 @frozen
 class TaskFile:
     """A finished file with rows of one table. `first` and `last` are the bounds of their sequences.
 
-    No other file has its name, and it is durable.
+    No other file has its name, and it is durable. On an object store, `path` is relative to the
+    lake. `bytes` is the size of the file. `bounds` has the bounds of some columns, which readers of
+    a table use to skip files.
     """
 
     table: str
@@ -24,6 +31,8 @@ class TaskFile:
     rows: int
     first: int
     last: int
+    bytes: int
+    bounds: Mapping[str, Bounds] = field(factory=dict[str, Bounds])
 
 
 @frozen
@@ -61,10 +70,10 @@ def check_parts(parts: Sequence[tuple[int, int]], reports: Iterable[TaskReport])
                 )
 
 
-def files_by_table(reports: Iterable[TaskReport]) -> dict[str, list[Path]]:
+def files_by_table(reports: Iterable[TaskReport]) -> dict[str, list[TaskFile]]:
     """Return the files of all reports by the name of their table, in the order of the names."""
-    found: dict[str, list[Path]] = {}
+    found: dict[str, list[TaskFile]] = {}
     files = [file for report in reports for file in report.files]
     for file in sorted(files, key=lambda each: each.table):
-        found.setdefault(file.table, []).append(file.path)
+        found.setdefault(file.table, []).append(file)
     return found

@@ -288,6 +288,22 @@ def test_letters_are_published_with_their_reasons(
     ]
 
 
+@pytest.mark.parametrize("command", ["replay", "letters replay"])
+def test_a_replay_in_a_lake_on_s3_is_refused_at_once(run: Run, orders: Path, command: str) -> None:
+    """It asks neither the user nor the server, which does not exist."""
+    text = orders.read_text().replace(
+        'path = "lake"', 'path = "s3://no-bucket/lake"\nsink = "delta"'
+    )
+    orders.write_text(f'{text}\n[storage]\nendpoint = "http://127.0.0.1:1"\n')
+    result = run("pipeline", *command.split(), "--config", str(orders), "--from", "1")
+    said = (
+        f"error: pipeline {command} is for lakes on a file system, and"
+        " this one is s3://no-bucket/lake: land the messages into another folder, with the start"
+        " that you need\n"
+    )
+    assert (result.exit_code, result.stderr) == (1, said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -51,7 +51,7 @@ def test_events_go_to_a_table_of_their_own_and_strangers_to_another(
     fill(stream, [known, namesake, {"type": "io.example.kind"}, b"broken", {"no": "type"}])
     landing = job(server, stream, tmp_path, batch=7, valueFormat="advisory", includeHeaders="true")
     files = files_by_table([landing.land(SequenceRange(stream.name, 1, 6, "direct"))])
-    found = {table: pq.read_table(path).to_pylist() for table, (path,) in files.items()}
+    found = {table: pq.read_table(file.path).to_pylist() for table, (file,) in files.items()}
     assert {table: [row["_seq"] for row in rows] for table, rows in found.items()} == {
         "dead": [4, 5],
         "on_max_deliver": [1],

@@ -75,8 +75,8 @@ def test_unreadable_headers_are_a_reason_where_headers_are_wanted(
         last = odd.info().state.last_seq
         files = files_by_table([landing.land(SequenceRange(odd.name, 1, last + 1, mode))])
         rows = {
-            table: {row["_seq"]: row for row in pq.read_table(path).to_pylist()}
-            for table, (path,) in files.items()
+            table: {row["_seq"]: row for row in pq.read_table(file.path).to_pylist()}
+            for table, (file,) in files.items()
         }
         assert len(rows["rows"]) + len(rows["dead"]) == last
         assert rows["rows"][last]["id"] == 1

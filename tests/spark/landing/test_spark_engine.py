@@ -22,7 +22,7 @@ def attempts(folder: Path) -> int:
 
 def test_each_part_has_a_report(spark: SparkSession) -> None:
     def task(part: int) -> TaskReport:
-        return TaskReport(part, part + 5, (TaskFile("t", Path("/f"), 5, part, part + 4),))
+        return TaskReport(part, part + 5, (TaskFile("t", Path("/f"), 5, part, part + 4, 9),))
 
     engine = SparkEngine(spark)
     assert engine.run(task, [1, 6], "") == [task(1), task(6)]

@@ -14,6 +14,7 @@ import pytest
 from attrs import frozen
 
 from twinstream.lake.local_store import LocalStore
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
@@ -48,6 +49,10 @@ def file_in(folder: Path) -> Path:
     return file
 
 
+def reported(file: Path, table: str) -> TaskFile:
+    return TaskFile(table, file, 2, 1, 2, file.stat().st_size, {"_batch_id": (0, 0)})
+
+
 def test_an_object_of_a_store_and_its_name(tmp_path: Path, synced: set[Path]) -> None:
     folder = tmp_path / "_pipeline"
     LocalStore(folder).create("S/plan/0.json", b"{}")
@@ -61,7 +66,7 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
 ) -> None:
     sink = ParquetSink(Folders(tmp_path))
     batch = sink.batch(0, Writer())
-    batch.put(table, [file_in(batch.folder)], COLUMNS)
+    batch.put(table, [reported(file_in(batch.folder), table)], COLUMNS)
     assert {tmp_path, (tmp_path / table).parent, tmp_path / table} <= synced
     synced.clear()
     sink.replace(table, {1: [file_in(tmp_path)]})
@@ -70,11 +75,13 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
 
 
 def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -> None:
+    from twinstream.spark.pipeline.tables.delta_place import LocalDelta
     from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
-    sink = DeltaSink(Folders(tmp_path))
+    sink = DeltaSink(LocalDelta(Folders(tmp_path)))
     batch = sink.batch(0, Writer())
-    batch.put("orders", [file_in(batch.folder)], COLUMNS)
+    assert isinstance(batch.folder, Path)
+    batch.put("orders", [reported(file_in(batch.folder), "orders")], COLUMNS)
     log = tmp_path / "orders" / "_delta_log"
     assert {tmp_path, tmp_path / "orders", log, *log.glob("*.json")} <= synced
     for change in (

@@ -15,7 +15,7 @@ import pytest
 from js_sync import Stream
 from tests.spark.pipelines import config_of, counted, rows_of
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.tables.delta_sink import open_table
+from twinstream.spark.pipeline.tables.delta_place import open_table
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Neither Spark nor a server has a part in it: see `tests.spark.drivers`.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,14 @@ def test_a_driver_that_dies_between_two_tables(
         land_all(config, leader)
     land_all(config, leader)
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
+
+
+def test_tables_may_have_many_columns(config: PipelineConfig, leader: FakeLeader) -> None:
+    """Readers of Delta's log ignore the bounds of columns behind the first 32, by default."""
+    members = {"id": {"type": "integer"}} | {f"c{at}": {"type": "string"} for at in range(40)}
+    wide = schema(config, json.dumps({"type": "object", "properties": members}))
+    land_all(wide, leader)
+    assert (landed(wide), bounds(wide)) == ((LAST, LAST), BATCHES)
 
 
 def test_a_driver_that_is_overtaken_adds_nothing(

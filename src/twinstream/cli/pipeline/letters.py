@@ -130,14 +130,16 @@ def replay(
     """
     from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+    from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files
     from twinstream.spark.pipeline.settings.folders import Folders
 
+    folder = folder_of_files(config, "letters replay")
     chosen, due, end = _chosen(config, source, low, high)
     letters = sum(each.dead_letters for each in due)
     what = f"{counted(letters, 'dead letter')} of {counted(len(due), 'batch')} of {chosen.name}"
     sure(f"Land {what} again?", yes=yes or not due)
     if due:
-        refuse_busy(Folders.of(config.path).maintenance, config.path)  # before Spark starts
+        refuse_busy(Folders.of(folder).maintenance, folder)  # before Spark starts
         with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
             task = display.add_task("batches", total=len(due))
             done = replay_letters(

@@ -59,7 +59,7 @@ def vacuum(config: PipelineConfig, keep: float, dry_run: bool, yes: bool, as_jso
 
 def _show(found: list[Leftover], config: PipelineConfig) -> None:
     for each in found:
-        path = each.path.relative_to(str(config.path))
+        path = str(each.path).removeprefix(f"{config.path}/")
         print_text(f"{path} ({in_bytes(each.bytes)})")
     if not found:
         print_text("nothing is left over")

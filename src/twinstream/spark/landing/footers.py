@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 
-__all__ = ["Bounds", "Footer"]
+from twinstream.lake.task_report import Bounds
 
-Bounds: TypeAlias = tuple[Any, Any]
-"""The lowest and the highest value of a column."""
+__all__ = ["Footer"]
 
 
 @frozen

@@ -16,11 +16,11 @@ from attrs import frozen
 
 from twinstream.lake.engine import Engine
 from twinstream.lake.stream_mark import Mark
-from twinstream.lake.task_report import TaskFile, TaskReport, check_parts
-from twinstream.spark.landing.footers import Footer
+from twinstream.lake.task_report import TaskReport, check_parts
 from twinstream.spark.landing.landed_seqs import Ascending
+from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
-from twinstream.spark.landing.table_files import TableFile, TableFiles
+from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
@@ -32,20 +32,20 @@ from twinstream.spark.source.removed_messages import not_before
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LandJob", "ranges_of", "task_file"]
+__all__ = ["LandJob", "ranges_of"]
 
 
 @frozen
 class LandJob:
     """A job that writes the messages of ranges of one stream to files in `folder`.
 
-    A file has rows of one table. `folder` must exist, and the driver and all tasks must have
-    access to it. If `batch` is given, each row gets a column with this number.
+    A file has rows of one table. A local `folder` must exist, and the driver and all tasks must
+    have access to it. If `batch` is given, each row gets a column with this number.
     """
 
     options: SourceOptions
     names: TableNames
-    folder: Path
+    folder: Path | LakeOutput
     batch: int | None = None
 
     def run(
@@ -80,21 +80,12 @@ class LandJob:
             order.check(page.seqs)
             for table, rows in tables.split(page, part.stream):
                 files.add(table, rows)
-        finished = tuple(task_file(each, self.seq_column) for each in files.finish())
-        return TaskReport(part.start, part.end, finished)
+        return TaskReport(part.start, part.end, files.finish(self.seq_column))
 
     @property
     def seq_column(self) -> str:
         """The name of the column with the sequence of the message."""
         return "seq" if self.options.value_format == "raw" else "_seq"
-
-
-def task_file(file: TableFile, seq_column: str) -> TaskFile:
-    """Return what a task reports about a finished file."""
-    bounds = Footer.of(file.path).bounds(seq_column)
-    assert bounds is not None, "a file has at least one row"
-    # Sequences are decimals if uint64=decimal.
-    return TaskFile(file.table, file.path, file.rows, int(bounds[0]), int(bounds[1]))
 
 
 def ranges_of(

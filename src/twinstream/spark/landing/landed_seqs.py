@@ -10,10 +10,9 @@ the sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -21,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from attrs import frozen
 
+from twinstream.lake.object_files import arrow_files
 from twinstream.spark.errors import SparkSourceError
-from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.staging import Written
 
 __all__ = ["Ascending", "Seqs", "between", "pieces", "seqs_in"]
@@ -80,21 +79,20 @@ def seqs_in(written: Sequence[Written], column: str, found: int) -> Seqs:
     `column` is the name of the column with sequences. `found` is the number of rows that the
     tasks of the batch reported.
     """
-    footers = [Footer.of(file) for each in written for file in each.files]
-    bounds = [each for each in (footer.bounds(column) for footer in footers) if each is not None]
-    count = sum(each.rows for each in footers)
+    bounds = [each for files in written for each in files.bounds(column)]
+    count = sum(each.rows for each in written)
     if not bounds:
         return Seqs(count)
     # Sequences are decimals if uint64=decimal.
     first, last = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if count == found and not any(each.is_earlier for each in written):
         return Seqs(count, count, first, last)
-    files = [footer.path for footer in footers]
-    return Seqs(count, _distinct(files, column, first, last + 1, count), first, last)
+    return Seqs(count, _distinct(written, column, first, last + 1, count), first, last)
 
 
-def _distinct(files: Iterable[Path], column: str, low: int, high: int, count: int) -> int:
-    rows = ds.dataset([str(file) for file in files])
+def _distinct(written: Sequence[Written], column: str, low: int, high: int, count: int) -> int:
+    files = [str(file) for each in written for file in each.files]
+    rows = ds.dataset(files, filesystem=arrow_files(written[0].lake))
     kind = rows.schema.field(column).type
     found = 0
     for start, end in pieces(low, high, count):

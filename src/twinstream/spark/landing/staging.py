@@ -15,6 +15,9 @@ from attrs import frozen
 
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.task_report import Bounds, TaskFile
+from twinstream.spark.landing.footers import Footer
 
 __all__ = ["STAGING", "Staging", "Written", "files_in", "remove_attempts", "remove_staged"]
 
@@ -29,22 +32,50 @@ _TRIES: Final = 100
 class Written:
     """The files of a batch in one table.
 
-    `is_earlier` is true if an earlier attempt to land the batch added the files.
+    `is_earlier` is true if an earlier attempt to land the batch added the files. `known` describes
+    the files if they were reported or are in the log of the table. Otherwise their footers are
+    read. `lake` is the lake of the table if it is on an object store.
     """
 
     table: str
     files: tuple[Path, ...]
     is_earlier: bool = False
+    known: tuple[TaskFile, ...] = ()
+    lake: ObjectFolder | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        known: Sequence[TaskFile],
+        lake: ObjectFolder | None = None,
+        *,
+        is_earlier: bool = False,
+    ) -> Written:
+        """Return files that need not be read."""
+        paths = tuple(each.path for each in known)
+        return cls(table, paths, is_earlier, tuple(known), lake)
 
     @property
     def rows(self) -> int:
-        """The number of rows, which is read from the footers of the files."""
+        """The number of rows."""
+        if self.known:
+            return sum(each.rows for each in self.known)
         return sum(pq.read_metadata(file).num_rows for file in self.files)
 
     @property
     def bytes(self) -> int:
         """The size of the files in bytes."""
+        if self.known:
+            return sum(each.bytes for each in self.known)
         return sum(file.stat().st_size for file in self.files)
+
+    def bounds(self, column: str) -> list[Bounds]:
+        """Return the bounds of the sequences in each file that has some, from the column."""
+        if self.known:
+            return [(each.first, each.last) for each in self.known]
+        found = (Footer.of(file).bounds(column) for file in self.files)
+        return [each for each in found if each is not None]
 
 
 class Staging:

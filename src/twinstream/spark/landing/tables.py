@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow.parquet as pq
 
 from twinstream.disk.safe_files import sync
-from twinstream.lake.task_report import TaskReport, files_by_table
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile, TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Staging, Written, files_in
 from twinstream.spark.landing.table_fit import check_fit
 
@@ -41,15 +43,20 @@ class BatchWriter(Protocol):
     """
 
     @property
-    def folder(self) -> Path:
-        """The folder for the files of the batch until they are added to tables."""
+    def folder(self) -> Path | LakeOutput:
+        """Where tasks write the files of the batch."""
+        ...
+
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """The lake of the tables if it is on an object store."""
         ...
 
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
         ...
 
-    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
+    def put(self, table: str, files: Sequence[TaskFile], columns: pa.Schema) -> Written:
         """Add all files of the batch to a table atomically, unless the table has the batch.
 
         Return the files of the batch in the table.
@@ -90,6 +97,10 @@ class ParquetBatch:
         self._written: list[Written] = []
 
     @property
+    def lake(self) -> None:
+        """`None`, because the tables are on a file system."""
+
+    @property
     def folder(self) -> Path:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
@@ -99,7 +110,7 @@ class ParquetBatch:
         home = self._home(table)
         return Written(table, files_in(home), is_earlier=True) if home.exists() else None
 
-    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
+    def put(self, table: str, files: Sequence[TaskFile], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table has the batch.
 
         Return the files of the batch in the table. Raises `SchemaError` if the columns of the files
@@ -108,9 +119,10 @@ class ParquetBatch:
         target = self._home(table)
         written = self.found(table)
         if written is None:
-            self._check_fit(table, files)
+            paths = [each.path for each in files]
+            self._check_fit(table, paths)
             try:
-                written = Written(table, self._staging.put(files, target))
+                written = Written(table, self._staging.put(paths, target))
             except OSError:
                 written = self.found(table)
                 if written is None:

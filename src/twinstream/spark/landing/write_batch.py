@@ -87,7 +87,7 @@ class PlannedBatch:
             files = files_by_table(reports)
             for each in earlier:
                 files.pop(each.table, None)
-            new = [Written(table, tuple(paths)) for table, paths in files.items()]
+            new = [Written.of(table, each, self.tables.lake) for table, each in files.items()]
             self._checked([*earlier, *new], sum(each.rows for each in reports))
 
     def _checked(self, written: Sequence[Written], found: int) -> Seqs:

@@ -10,6 +10,7 @@ from typing import Final
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.land_batch import BatchLander
+from twinstream.lake.object_store import ObjectStore
 from twinstream.spark.landing.staging import remove_attempts
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
 from twinstream.spark.pipeline.letters.finish import finish_before_run
@@ -170,6 +171,9 @@ class SourceRun:
     def _started(self, state: SourceState, releases: Releases) -> BatchLander:
         """Find where the source continues, and return what lands its batches."""
         source, journal, options = self.source, state.journal, self._options
+        store = state.folders.store
+        if isinstance(store, ObjectStore):
+            store.check()
         (stream,) = self._leader.states()
         start = StartPoint(source, journal, self._leader)
         origin = start.origin(stream)

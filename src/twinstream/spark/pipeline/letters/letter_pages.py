@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.lake.object_files import arrow_files
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.records.headers import VERSION
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
@@ -32,10 +34,14 @@ _TIME: Final = pa.timestamp("us", "UTC")
 
 @frozen
 class BatchLetters:
-    """The dead letters of a batch: the files in which they are, perhaps with others."""
+    """The dead letters of a batch: the files in which they are, perhaps with others.
+
+    If `lake` is given, the paths of the files are relative to it.
+    """
 
     batch: int
     files: tuple[Path, ...]
+    lake: ObjectFolder | None = None
 
 
 @frozen
@@ -57,14 +63,16 @@ def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
     names = [str(file) for file in letters.files]
     types = {"_subject": pa.string(), "_timestamp": _TIME, ERROR: pa.string(), payload: pa.binary()}
     needed = ["_seq", *types]
-    with damage_named(names, needed):
-        found = {each.name: each.type for file in letters.files for each in pq.read_schema(file)}
+    lake, store = letters.lake, arrow_files(letters.lake)
+    with damage_named(names, needed, lake):
+        schemas = [pq.read_schema(name, filesystem=store) for name in names]
+        found = {each.name: each.type for schema in schemas for each in schema}
         _check(found, needed, letters)
         # Delta writes text as views, which Arrow cannot filter.
         types |= {"_seq": found["_seq"], BATCH_COLUMN: pa.int64()}
         if _HEADERS in found:
             types[_HEADERS] = _HEADER_MAP
-        rows = ds.dataset(names, schema=pa.schema(list(types.items())))
+        rows = ds.dataset(names, schema=pa.schema(list(types.items())), filesystem=store)
         wanted = ds.field(BATCH_COLUMN).isin([letters.batch])
         for batch in rows.to_batches(filter=wanted, batch_size=_PAGE):
             if batch.num_rows:

@@ -9,7 +9,6 @@ from attrs import frozen
 
 from twinstream.lake.engine import Engine
 from twinstream.lake.task_report import TaskFile, TaskReport
-from twinstream.spark.landing.land_job import task_file
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, letter_pages
@@ -42,9 +41,9 @@ class LettersJob:
         first = min((each.first for each in files), default=0)
         return TaskReport(first, max((each.last + 1 for each in files), default=first), files)
 
-    def _batch(self, letters: BatchLetters) -> list[TaskFile]:
+    def _batch(self, letters: BatchLetters) -> tuple[TaskFile, ...]:
         tables, files = TableSplit(self.options, self.names, letters.batch), TableFiles(self.folder)
         for page in letter_pages(letters, self.options.corrupt_column):
             for table, rows in tables.split(page.messages, self.stream):
                 files.add(table, rows)
-        return [task_file(each, "_seq") for each in files.finish()]
+        return files.finish("_seq")

@@ -127,7 +127,8 @@ def _requests(
     files = state.sink.files(source.dead_letters, [each.batch for each in batches])
     payload = source.source_options.corrupt_column
     for entry in batches:
-        for page in letter_pages(BatchLetters(entry.batch, tuple(files[entry.batch])), payload):
+        letters = BatchLetters(entry.batch, tuple(files[entry.batch]), state.folders.bucket)
+        for page in letter_pages(letters, payload):
             yield from _of_page(source, entry, page, subject)
 
 

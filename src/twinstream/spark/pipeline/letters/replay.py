@@ -24,14 +24,13 @@ from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError
-from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.finish import finish
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
-from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.source_state import SourceState
 from twinstream.spark.source.read_columns import ERROR
@@ -110,9 +109,11 @@ def replay_letters(
         JournalError: if the dead letters are not those of the journal, or a file is damaged.
             Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
+        SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
+    folder_of_files(config, "letters replay")
     state = SourceState.of(config, source)
     letters = left = 0
     changed: list[BatchEntry] = []
@@ -241,6 +242,4 @@ def _rows(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, int, str]]:
 
 
 def _batch_of(file: TaskFile) -> int:
-    bounds = Footer.of(file.path).bounds(BATCH_COLUMN)
-    assert bounds is not None, "a file has at least one row"
-    return int(bounds[0])
+    return int(file.bounds[BATCH_COLUMN][0])

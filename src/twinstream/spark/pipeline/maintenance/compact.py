@@ -9,13 +9,13 @@ from typing import Final
 from attrs import frozen
 
 from twinstream.spark.landing.batch_folders import batch_folders
-from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import STATE, Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.open_sink import delta_place
 from twinstream.spark.pipeline.tables.parquet_files import Part
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 
@@ -56,12 +56,12 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders.of(folder_of_files(config, "compact"))
+    folders = Folders.of(config.path)
     with maintenance_lock(config, "compact"):
         for table in all_tables(config):
             if config.sink == "delta":
-                yield from _delta(folders.root / table, table, target)
-            else:
+                yield from _delta(config, table, target)
+            elif (folders.root / table).is_dir():
                 yield from _parquet(folders, table, target)
         for source in config.sources:
             before, after = journal_of(folders, source).bundle()
@@ -70,22 +70,23 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
 
 def all_tables(config: PipelineConfig) -> list[str]:
-    """Return the names of all existing tables of a pipeline, including the dead letters."""
+    """Return the names of the tables of a pipeline, including the dead letters.
+
+    Some may not exist.
+    """
     found: list[str] = []
     for source in config.sources:
         entries = journal_of(Folders.of(config.path), source).entries()
         found += tables_of(source, entries.values())
-    root = folder_of_files(config, "compact")
-    return [table for table in found if (root / table).is_dir()]
+    return found
 
 
-def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:
-    from twinstream.spark.pipeline.tables.delta_sink import open_table
-
-    delta = open_table(folder)
+def _delta(config: PipelineConfig, table: str, target: int) -> Iterator[Compacted]:
+    place = delta_place(config)
+    delta = place.open(table)
     if delta is not None:
         before = len(delta.file_uris())
-        with synced_below(folder):
+        with place.changed(table):
             delta.optimize.compact(target_size=target)
         yield Compacted(table=table, before=before, after=len(delta.file_uris()))
 

@@ -21,8 +21,8 @@ def folder_of_files(config: PipelineConfig, purpose: str) -> Path:
     if isinstance(config.path, Path):
         return config.path
     raise SparkSourceError(
-        f"pipeline {purpose} is for lakes on a file system, and this one is {config.path}: maintain"
-        " its Delta tables with a program for Delta, such as deltalake"
+        f"pipeline {purpose} is for lakes on a file system, and this one is {config.path}: land the"
+        " messages into another folder, with the start that you need"
     )
 
 

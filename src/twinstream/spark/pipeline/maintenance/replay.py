@@ -48,9 +48,11 @@ def batches_of(
     """Return the landed batches that have sequences in `[low, high)`, ascending.
 
     If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
-    are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
+    are omitted. Raises `SparkSourceError` if no batch has sequences of the range,
+    or if the lake is on an object store.
     """
-    entries = journal_of(Folders.of(config.path), source).entries()
+    folder = folder_of_files(config, "replay")
+    entries = journal_of(Folders.of(folder), source).entries()
     if not entries:
         raise SparkSourceError(f"nothing of source {source.name} is landed yet")
     newest = entries[max(entries)]
@@ -131,12 +133,13 @@ def _again(
         reports = _write_batch(engine, source, entry, staging.folder)
         found = sum(each.rows for each in reports)
         files = files_by_table(reports)
-        written = {table: Written(table, tuple(paths)) for table, paths in files.items()}
+        written = {table: Written.of(table, each) for table, each in files.items()}
         _refuse_lost(
-            source, sink, entry, tables, [each for paths in files.values() for each in paths]
+            source, sink, entry, tables, [file for each in written.values() for file in each.files]
         )
         for table in _order(source, tables, written):
-            sink.replace(table, {entry.batch: files.get(table, ())})
+            paths = [each.path for each in files.get(table, ())]
+            sink.replace(table, {entry.batch: paths})
         seqs = seqs_in(list(written.values()), source.seq_column, found)
         again = counted(entry, seqs, list(written.values()), source.dead_letters)
         return evolve(again, replays=entry.replays + 1, filter=source.filter)

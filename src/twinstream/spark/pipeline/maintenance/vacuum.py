@@ -16,10 +16,12 @@ from attrs import frozen
 
 from twinstream.disk.safe_files import remove_tree
 from twinstream.lake.local_store import LocalStore
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.pipeline.maintenance.compact import all_tables
-from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.open_sink import delta_place
 
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
@@ -32,7 +34,7 @@ read the files can end."""
 class Leftover:
     """A file or folder that no table uses, and its size in bytes."""
 
-    path: Path
+    path: Path | ObjectFolder
     bytes: int
 
 
@@ -52,12 +54,12 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders.of(folder_of_files(config, "vacuum"))
+    folders = Folders.of(config.path)
     with maintenance_lock(config, "vacuum"):
         found = [_measured(path) for path in _unused(folders, time.time() - keep)]
         if config.sink == "delta":
             for table in all_tables(config):
-                found += _delta(folders.root / table, keep, dry_run=dry_run)
+                found += _delta(config, table, keep, dry_run=dry_run)
         if not dry_run:
             _remove(folders, found)
     return found
@@ -80,15 +82,19 @@ def _is_older(name: str, before: float) -> bool:
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
-def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
-    from twinstream.spark.pipeline.tables.delta_sink import open_table
-
-    delta = open_table(folder)
+def _delta(config: PipelineConfig, table: str, keep: float, *, dry_run: bool) -> list[Leftover]:
+    place = delta_place(config)
+    delta = place.open(table)
     if delta is None:
         return []
     hours = math.ceil(keep / 3600)  # Delta accepts only whole hours
     names = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    found = [_measured(folder / name) for name in names if (folder / name).exists()]
+    sizes = {name: place.size(table, name) for name in names}
+    found = [
+        Leftover(path=config.path / table / name, bytes=size)
+        for name, size in sizes.items()
+        if size is not None
+    ]
     if not dry_run:
         delta.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
     return found
@@ -103,7 +109,7 @@ def _measured(path: Path) -> Leftover:
 
 def _remove(folders: Folders, found: list[Leftover]) -> None:
     for each in found:
-        if os.path.lexists(each.path):
+        if isinstance(each.path, Path) and os.path.lexists(each.path):
             remove_tree(each.path)
     for folder in (folders.staging, folders.replaced):
         if folder.is_dir() and not any(folder.iterdir()):

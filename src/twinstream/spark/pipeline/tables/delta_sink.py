@@ -9,109 +9,117 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from twinstream.disk.safe_files import make_folders, sync
 from twinstream.lake.letters_plan import LettersPlan
-from twinstream.spark.landing.durable import synced_below
+from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
+from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
-from twinstream.spark.landing.staging import Staging, Written
+from twinstream.spark.landing.staging import Written
+from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
 
-__all__ = ["DeltaBatch", "DeltaSink", "open_table"]
-
-# Name of the folder with the files of batches, in the table's folder.
-_DATA: Final = "data"
+__all__ = ["DeltaBatch", "DeltaSink"]
 
 # Attempts to commit. Each fails only if another program has committed in the same moment.
 _TRIES: Final = 100
 
-# Columns whose bounds are written to the Delta log. Readers use them to skip files.
+# Attempts after commits of which it is unknown whether they were stored.
+_DOUBTS: Final = 5
+
+# Columns with numbers. The others whose bounds are in the Delta log are times.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
-_TIMES: Final = ("timestamp", "_timestamp")
-
-
-def open_table(folder: Path) -> DeltaTable | None:
-    """Return the newest version of the Delta table in a folder, or `None` if there is none."""
-    try:
-        return DeltaTable(str(folder))
-    except TableNotFoundError:
-        return None
 
 
 class DeltaBatch:
     """The writer of one batch. Each Delta table gets the files of the batch in one transaction."""
 
-    def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
-        self._root: Final = folders.root
-        self._staging: Final = Staging(folders.staging, writer.name)
+    def __init__(self, place: DeltaPlace, number: int, writer: Writer) -> None:
+        self._place: Final = place
         self._number: Final = number
         self._writer: Final = writer
         self._name: Final = f"{writer.name}-{number:09d}-"
+        self._attempt: Final = place.files(writer.name, self._name)
         self._written: list[Written] = []
 
     @property
-    def folder(self) -> Path:
-        """The folder for the files of the batch until they are added to tables."""
-        return self._staging.folder
+    def folder(self) -> Path | LakeOutput:
+        """Where tasks write the files of the batch."""
+        return self._attempt.folder
+
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """The lake of the tables if it is on an object store."""
+        return self._place.lake
 
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
-        folder = self._root / table
-        delta = open_table(folder)
-        if delta is None or not self._is_in(delta):
+        delta = self._place.open(table)
+        if delta is None or not self._is_in(table, delta):
             return None
-        return Written(table, self._files(delta, folder), is_earlier=True)
+        return self._place.written(table, self._files(delta, table), is_earlier=True)
 
-    def put(self, table: str, files: Sequence[Path], columns: pa.Schema) -> Written:
+    def put(self, table: str, files: Sequence[TaskFile], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
 
         Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
         the table.
         """
-        return self.put_files(table, files, Schema.from_arrow(columns))
-
-    def put_files(self, table: str, files: Sequence[Path], columns: Schema) -> Written:
-        """Do the work of `put` for columns as Delta has them."""
-        folder = self._root / table
-        home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
-        moved: tuple[Path, ...] | None = None
+        schema = Schema.from_arrow(columns)
+        moved: list[TaskFile] | None = None
+        doubts = 0
         for left in reversed(range(_TRIES)):
-            delta = open_table(folder)
-            if delta is not None and self._is_in(delta):
-                return self._wrote(Written(table, self._files(delta, folder), is_earlier=True))
+            # A commit on an older version fails, so the first attempt needs no newer one.
+            is_first = left == _TRIES - 1
+            delta = self._place.opened(table) if is_first else self._place.open(table)
+            if delta is not None and self._is_in(table, delta):
+                return self._wrote(table, delta, moved)
             before = -1 if delta is None else delta.version()
-            make_folders(folder)
             try:
-                delta = _fitting(delta, folder, columns)
-                if self._is_in(delta):
+                delta = _fitting(delta, table, schema, self._place)
+                if self._is_in(table, delta):
                     continue  # another driver has added the batch since
                 if moved is None:
-                    moved = self._staging.put(files, home)
-                self._commit(delta, folder, moved)
+                    moved = self._attempt.into(table, files)
+                self._commit(table, delta, moved)
             except CommitFailedError:
                 if not left:
                     raise
                 continue  # another program has committed since
-            _sync_log(folder, before + 1, delta.version())
-            return self._wrote(Written(table, self._files(delta, folder)))
+            except self._place.doubtful as error:
+                doubts += 1
+                if doubts > _DOUBTS:
+                    raise self._place.failed(table, error) from error
+                continue
+            self._place.settle(table, before + 1, delta.version())
+            return self._wrote(table, delta, moved)
         raise RuntimeError(f"table {table} changes without an end")
 
-    def _wrote(self, written: Written) -> Written:
+    def _wrote(self, table: str, delta: DeltaTable, moved: Sequence[TaskFile] | None) -> Written:
+        """Note and return the files of the batch in the table.
+
+        They are those of an earlier attempt, or of another driver, if they are not `moved`.
+        """
+        found = self._files(delta, table)
+        own = None if moved is None else {each.path for each in moved}
+        is_earlier = own != {each.path for each in found}
+        written = self._place.written(table, found, is_earlier=is_earlier)
         self._written.append(written)
         return written
 
@@ -121,25 +129,24 @@ class DeltaBatch:
         return self._written
 
     def close(self) -> None:
-        """Remove the files that are still in the staging folder.
+        """Remove the files of the batch that are in no folder of a table.
 
-        If files were moved to the folder of a table and the transaction failed, a vacuum removes
-        them.
+        If files are in the folder of a table and the transaction failed, a vacuum removes them.
         """
-        self._staging.close()
+        self._attempt.close()
 
-    def _is_in(self, delta: DeltaTable) -> bool:
-        last = delta.transaction_version(self._writer.id)
-        return last is not None and last >= self._number
+    def _is_in(self, table: str, delta: DeltaTable) -> bool:
+        return self._place.landed(table, delta, self._writer.id) >= self._number
 
-    def _commit(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> None:
+    def _commit(self, table: str, delta: DeltaTable, files: Sequence[TaskFile]) -> None:
         """Commit the files on exactly the version of the table that `delta` is.
 
         A commit on a later version, which may have the batch, would add the batch twice. Raises
         `CommitFailedError` if another program has committed since.
         """
+        version = delta.version() + 1
         delta.create_write_transaction(
-            [_added(file, folder) for file in files],
+            list(map(_added, files)),
             "append",
             delta.schema(),
             commit_properties=CommitProperties(
@@ -149,22 +156,26 @@ class DeltaBatch:
             ),
         )
         delta.update_incremental()
+        if delta.version() == version:
+            self._place.committed(table, self._writer.id, self._number, version)
 
-    def _files(self, delta: DeltaTable, folder: Path) -> tuple[Path, ...]:
-        paths = pa.table(delta.get_add_actions(flatten=True)).column("path").to_pylist()
-        start = f"{_DATA}/{self._name}"
-        return tuple(folder / path for path in sorted(paths) if path.startswith(start))
+    def _files(self, delta: DeltaTable, table: str) -> list[TaskFile]:
+        """Return the files of the batch as the log of the table describes them, sorted."""
+        added = pa.table(delta.get_add_actions(flatten=True))
+        found = added.filter(pc.starts_with(added.column("path"), f"{DATA}/{self._name}"))
+        files = [_logged(table, each) for each in found.to_pylist()]
+        return sorted(files, key=lambda each: each.path)
 
 
 class DeltaSink:
-    """The Delta tables below a pipeline's folder."""
+    """The Delta tables of a lake."""
 
-    def __init__(self, folders: Folders) -> None:
-        self.folders: Final = folders
+    def __init__(self, place: DeltaPlace) -> None:
+        self._place: Final = place
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
-        return DeltaBatch(self.folders, number, writer)
+        return DeltaBatch(self._place, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
@@ -175,7 +186,7 @@ class DeltaSink:
         return self._has_files(table, f"{BATCH_COLUMN} = {number}")
 
     def _has_files(self, table: str, predicate: str) -> bool:
-        delta = open_table(self.folders.root / table)
+        delta = self._place.open(table)
         return delta is not None and bool(delta.file_uris(file_pruning_predicate=predicate))
 
     def scan(
@@ -185,30 +196,31 @@ class DeltaSink:
 
         Only batches numbered `since` or higher are read.
         """
-        delta = open_table(self.folders.root / table)
+        delta = self._place.open(table)
         if delta is not None:
             # The Delta log has the bounds of the columns in each file. So files without matching
             # rows need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
-            files = delta.file_uris(file_pruning_predicate=bounds)
-            if files:
-                yield from scanned(files, columns, seq, low, high, since)
+            uris = delta.file_uris(file_pruning_predicate=bounds)
+            if uris:
+                lake = self._place.lake
+                files = [uri.removeprefix(f"{lake}/") for uri in uris]
+                yield from scanned(files, columns, seq, low, high, since, lake)
 
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
-        folder = self.folders.root / table
-        delta = open_table(folder)
+        delta = self._place.open(table)
         found: dict[int, list[Path]] = {number: [] for number in batches}
         for action in [] if delta is None else _actions(delta):
             low, high = (action.get(f"{end}.{BATCH_COLUMN}") for end in ("min", "max"))
             for number, files in found.items():
                 if low is None or high is None or low <= number <= high:
-                    files.append(folder / action["path"])
+                    files.append(self._place.path(table, action["path"]))
         return found
 
     def check(self, table: str, files: Sequence[Path]) -> None:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
-        delta = open_table(self.folders.root / table)
+        delta = self._place.open(table)
         if delta is not None and files:
             check_columns(Path(table).name, _arrow(delta.schema()), schema_of(files))
 
@@ -222,16 +234,19 @@ class DeltaSink:
         # Without this check, Delta would cast the rows to the types of the table. A number could
         # lose its fraction without an error.
         self.check(table, files)
-        folder = self.folders.root / table
-        delta = open_table(folder)
+        delta = self._place.open(table)
+        if delta is None and not files:
+            return
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
-        if files:
-            make_folders(folder)
-        with synced_below(folder):
+        with self._place.changed(table):
             if files:
                 rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
                 if delta is None:
-                    write_deltalake(str(folder), rows.scanner().to_reader())
+                    write_deltalake(
+                        self._place.url(table),
+                        rows.scanner().to_reader(),
+                        configuration=table_settings(rows.schema.names),
+                    )
                 else:
                     write_deltalake(
                         delta,
@@ -245,14 +260,15 @@ class DeltaSink:
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self.folders, plan.number, _LettersWriter(writer))
+        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer))
         try:
+            assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
             links = [batch.folder / file.name for file in files.values()]
             for file, link in zip(files.values(), links, strict=True):
                 os.link(file, link)
-            # An object with Arrow's C interface, which deltalake accepts.
-            columns: Any = pa.schema([each.remove_metadata() for each in schema_of(links)])
-            batch.put_files(table, links, Schema.from_arrow(columns))
+            finished = [task_file(table, Footer.of(link), "_seq") for link in links]
+            columns = pa.schema([each.remove_metadata() for each in schema_of(links)])
+            batch.put(table, finished, columns)
         finally:
             batch.close()
 
@@ -271,44 +287,41 @@ def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
     return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
 
 
-def _sync_log(folder: Path, first: int, last: int) -> None:
-    """Sync versions `first` to `last` of a table's log to disk. deltalake does not do this."""
-    log = folder / "_delta_log"
-    sync(log / f"{version:020}.json" for version in range(first, last + 1))
-    checkpoints = [log / f"{version:020}.checkpoint.parquet" for version in range(first, last + 1)]
-    sync(each for each in (*checkpoints, log / "_last_checkpoint") if each.exists())
-    sync([log])
-
-
-def _added(file: Path, table: Path) -> AddAction:
-    found = file.stat()
+def _added(file: TaskFile) -> AddAction:
     return AddAction(
-        path=file.relative_to(table).as_posix(),
-        size=found.st_size,
+        path=file.path.as_posix(),
+        size=file.bytes,
         partition_values={},
-        modification_time=found.st_mtime_ns // 1_000_000,
+        modification_time=int(time.time() * 1000),
         data_change=True,
         stats=json.dumps(_statistics(file)),
     )
 
 
-def _statistics(file: Path) -> Mapping[str, object]:
+def _statistics(file: TaskFile) -> Mapping[str, object]:
     """Return the row count and the column bounds of a file, in the format of the Delta log."""
-    footer = Footer.of(file)
     lows: dict[str, int | str] = {}
     highs: dict[str, int | str] = {}
-    for name in (*_NUMBERS, *_TIMES):
-        bounds = footer.bounds(name)
-        if bounds is not None:
-            lows[name], highs[name] = map(int, bounds) if name in _NUMBERS else _times(*bounds)
-    if not lows:
-        return {"numRecords": footer.rows}
+    for name, bounds in file.bounds.items():
+        lows[name], highs[name] = map(int, bounds) if name in _NUMBERS else _times(*bounds)
     return {
-        "numRecords": footer.rows,
+        "numRecords": file.rows,
         "minValues": lows,
         "maxValues": highs,
         "nullCount": dict.fromkeys(lows, 0),
     }
+
+
+def _logged(table: str, values: Mapping[str, Any]) -> TaskFile:
+    """Return a file as the log of a table describes it. The bounds are 0 if the log has none."""
+    bounds = [
+        (int(values[f"min.{name}"]), int(values[f"max.{name}"]))
+        for name in ("seq", "_seq")
+        if values.get(f"min.{name}") is not None
+    ]
+    first, last = bounds[-1] if bounds else (0, 0)
+    rows, size = values["num_records"] or 0, values["size_bytes"]
+    return TaskFile(table, Path(values["path"]), rows, first, last, size)
 
 
 def _times(low: datetime, high: datetime) -> tuple[str, str]:
@@ -324,15 +337,15 @@ def _milliseconds(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _fitting(delta: DeltaTable | None, folder: Path, schema: Schema) -> DeltaTable:
+def _fitting(delta: DeltaTable | None, table: str, schema: Schema, place: DeltaPlace) -> DeltaTable:
     """Create the table, or add the columns that it lacks, and return it.
 
     Raises `SchemaError` if the columns of `schema` do not fit the table.
     """
     if delta is None:
-        return DeltaTable.create(str(folder), schema, mode="ignore")
+        return place.create(table, schema)
     known, new = _arrow(delta.schema()), _arrow(schema)
-    check_columns(folder.name, known, new)
+    check_columns(Path(table).name, known, new)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
         write_deltalake(delta, no_rows, mode="append", schema_mode="merge")

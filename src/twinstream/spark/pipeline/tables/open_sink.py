@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.sink import Sink
 
-__all__ = ["open_sink"]
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
+
+__all__ = ["delta_place", "open_sink"]
 
 
 def open_sink(config: PipelineConfig) -> Sink:
@@ -15,13 +21,24 @@ def open_sink(config: PipelineConfig) -> Sink:
 
     Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
     """
-    folders = Folders.of(config.path)
     if config.sink == "parquet":
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
-        return ParquetSink(folders)
+        return ParquetSink(Folders.of(config.path))
+    place = delta_place(config)
+    from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
+
+    return DeltaSink(place)
+
+
+def delta_place(config: PipelineConfig) -> DeltaPlace:
+    """Return where the Delta tables of a pipeline are.
+
+    Raises `SparkSourceError` if the package `deltalake` is not installed.
+    """
     try:
-        from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
+        from twinstream.spark.pipeline.tables.delta_objects import ObjectDelta
+        from twinstream.spark.pipeline.tables.delta_place import LocalDelta
     except ModuleNotFoundError as missing:
         if missing.name != "deltalake":
             raise
@@ -29,4 +46,6 @@ def open_sink(config: PipelineConfig) -> Sink:
             'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
             " extra lake (in a clone: pip install '.[lake]')"
         ) from missing
-    return DeltaSink(folders)
+    if isinstance(config.path, ObjectFolder):
+        return ObjectDelta(config.path)
+    return LocalDelta(Folders.of(config.path))

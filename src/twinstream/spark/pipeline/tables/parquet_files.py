@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from twinstream.disk.safe_files import sync
+from twinstream.lake.object_files import arrow_files
+from twinstream.lake.object_folder import ObjectFolder
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
@@ -29,15 +31,22 @@ class Part:
 
 
 def scanned(
-    files: Sequence[str], columns: Sequence[str], seq: str, low: int, high: int, since: int
+    files: Sequence[str],
+    columns: Sequence[str],
+    seq: str,
+    low: int,
+    high: int,
+    since: int,
+    lake: ObjectFolder | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of the rows whose sequence, in column `seq`, is in `[low, high)`.
 
-    Only rows of batches numbered `since` or higher are returned. Raises `JournalError` with the
-    name of the file if a file is damaged.
+    If `lake` is given, the names of the files are relative to it. Only rows of batches numbered
+    `since` or higher are returned. Raises `JournalError` with the name of the file if a file is
+    damaged.
     """
-    with damage_named(files, columns):
-        rows = ds.dataset(files)
+    with damage_named(files, columns, lake):
+        rows = ds.dataset(files, filesystem=arrow_files(lake))
         rows = rows.replace_schema(pa.schema([_without_view(each) for each in rows.schema]))
         wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
@@ -51,14 +60,16 @@ def _without_view(column: pa.Field) -> pa.Field:
 
 
 @contextmanager
-def damage_named(files: Sequence[str], columns: Sequence[str]) -> Generator[None]:
+def damage_named(
+    files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | None = None
+) -> Generator[None]:
     """Raise `JournalError` with the name of the file if the block fails at a damaged file."""
     try:
         yield
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid) as error:
-        damaged = _damaged(files, columns)
+        damaged = _damaged(files, columns, lake)
         if damaged is None:
             raise
         raise JournalError(
@@ -67,10 +78,10 @@ def damage_named(files: Sequence[str], columns: Sequence[str]) -> Generator[None
         ) from error
 
 
-def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:
+def _damaged(files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | None) -> str | None:
     for file in files:
         try:
-            pq.ParquetFile(file).read(columns=list(columns))
+            pq.ParquetFile(file, filesystem=arrow_files(lake)).read(columns=list(columns))
         except (OSError, pa.ArrowInvalid):
             return file
     return None

@@ -1,0 +1,56 @@
+"""Where the tasks of a batch write their files: in a folder, or in a lake on an object store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from attrs import frozen
+
+from twinstream.disk.safe_files import sync
+from twinstream.lake.object_files import arrow_files
+from twinstream.lake.object_folder import ObjectFolder
+
+__all__ = ["DATA", "FolderOutput", "LakeOutput"]
+
+DATA: Final = "data"
+"""Name of the folder with the files of batches, in the folder of a Delta table."""
+
+
+@frozen
+class FolderOutput:
+    """The local folder `folder`, from which the driver moves the files."""
+
+    folder: Path
+
+    def open(self, table: str) -> tuple[Path, pa.NativeFile]:
+        """Create a file, and return its path and the open file."""
+        path = self.folder / f"{uuid.uuid4().hex}.parquet"
+        return path, pa.OSFile(str(path), "wb")
+
+    def finish(self, paths: Iterable[Path]) -> None:
+        """Make closed files durable."""
+        sync(paths)
+
+
+@frozen
+class LakeOutput:
+    """The folders of tables in a lake, where files have the name of a batch and another part.
+
+    Readers do not see the files before the log of the table names them. A file appears when it is
+    closed, and it is durable then.
+    """
+
+    lake: ObjectFolder
+    name: str
+
+    def open(self, table: str) -> tuple[Path, pa.NativeFile]:
+        """Begin a file, and return its path below the lake and the open file."""
+        path = f"{table}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
+        return Path(path), arrow_files(self.lake).open_output_stream(path)
+
+    def finish(self, paths: Iterable[Path]) -> None:
+        """Do nothing."""
