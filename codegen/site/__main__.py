@@ -62,7 +62,9 @@ def main() -> int:
     code = build("html", sources, site, _BUILD / "doctrees")
     if code == 0:
         write_llms(sources, site)
-        print(f"the site is in {_BUILD.name}/site: open index.html")
+        # A browser lets no page of file:// read another, so results would have no excerpts.
+        folder = f"{_BUILD.name}/site"
+        print(f"the site is in {folder}. To look at it: python -m http.server -d {folder}")
     return code
 
 

@@ -1,7 +1,8 @@
 """Pictures of the built site, to look at: `python -m codegen.site.screenshots`.
 
 They show what a test cannot judge: the front page, the reference, a search, and a phone. Chromium
-draws them without a window, from the files in build/site, so `make docs` comes first.
+draws them without a window, from the files in build/site, so `make docs` comes first. It gets them
+over HTTP, because a search reads pages for its excerpts, which browsers refuse for files.
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 __all__ = ["PICTURES", "take"]
@@ -47,17 +53,31 @@ def take(site: Path, folder: Path) -> list[Path]:
     if program is None:
         raise SystemExit("chromium is not installed")
     folder.mkdir(parents=True, exist_ok=True)
-    return [
-        _draw(program, site, page, size, folder / f"{name}.png", is_dark=is_dark)
-        for name, (page, size, is_dark) in PICTURES.items()
-    ]
+    with _served(site) as address:
+        return [
+            _draw(program, f"{address}/{page}", size, folder / f"{name}.png", is_dark=is_dark)
+            for name, (page, size, is_dark) in PICTURES.items()
+        ]
 
 
-def _draw(
-    program: str, site: Path, page: str, size: tuple[int, int], target: Path, *, is_dark: bool
-) -> Path:
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Print no line for each request."""
+
+
+@contextmanager
+def _served(site: Path) -> Iterator[str]:
+    """Serve a folder on a free port of this machine, and yield the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def _draw(program: str, url: str, size: tuple[int, int], target: Path, *, is_dark: bool) -> Path:
     width, height = size
-    url = f"{site.resolve().as_uri()}/{page}"
     with tempfile.TemporaryDirectory() as profile:
         frame = Path(profile) / "frame.html"
         frame.write_text(_FRAME.format(url=url, width=width, height=height))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any, Final
 
 from attrs import frozen
@@ -24,6 +25,8 @@ _UNITS: Final = {
     "bits": "bits a second",
     "messages": "messages",
 }
+# The time that the server takes for a duration which is absent, in a description.
+_SERVERS: Final = re.compile(r", ([^,]*\b(?:seconds|minutes)\b.*?)(?: when absent)?\.$")
 _CHECKED: Final = (
     "`validate_stream`, `validate_consumer` and `twinstream validate` find what is listed under"
     " *validation* without a server; the first finding is the server's own error, with its code. A"
@@ -127,13 +130,12 @@ def _setting(
     _, owner = _RECORDS[record]
     target = _target(schema)
     since = schema.get("x-since") or owner.get("x-since", "")
-    default = schema.get("default")
     required = member in owner.get("required", ())
     known = {
         "type": code(_type(cls, member)),
         "in JSON": plain(_kind(schema)),
         "unit": plain(_UNITS.get(schema.get("x-unit", ""), "")),
-        "default": "required" if required else _default(default),
+        "default": "required" if required else _default(schema),
         "server": f"{since} and newer" if since else "every supported version",
         "stored as": _stored(record, member),
     }
@@ -149,10 +151,22 @@ def _type(cls: type, member: str) -> str:
     return kind.removesuffix(" | None")
 
 
-def _default(value: object) -> str:
+def _default(schema: dict[str, Any]) -> str:
+    value = schema.get("default")
     if value is None:
-        return "none"
-    return code(str(value).lower() if isinstance(value, bool) else str(value))
+        found = _SERVERS.search(schema["description"])
+        return f"{plain(found[1])}, set by the server" if found else "none"
+    shown = code(str(value).lower() if isinstance(value, bool) else str(value))
+    return f"{shown} ({_span(value)})" if value and schema.get("x-unit") == "ns" else shown
+
+
+def _span(nanoseconds: int) -> str:
+    """Return a duration as people write it: `2 min`."""
+    seconds = nanoseconds / 1e9
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds % size == 0:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:g} s"
 
 
 def _kind(schema: dict[str, Any]) -> str:

@@ -1,12 +1,14 @@
 """Settings of Sphinx. `make docs` copies them beside the guides, to build/docs."""
 
+from pathlib import Path
+
 import twinstream
 
 project = "Twinstream"
 version = release = twinstream.__version__
 author = copyright = "The Twinstream authors"
 
-extensions = ["myst_parser", "codegen.site.twins"]
+extensions = ["myst_parser", "codegen.site.search", "codegen.site.twins"]
 exclude_patterns = []
 myst_heading_anchors = 4
 # Docstrings have single backticks; without this they would be in italics.
@@ -14,6 +16,7 @@ default_role = "code"
 
 html_theme = "furo"
 html_title = "Twinstream"
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_show_sourcelink = html_copy_source = False
 # Without this, the sidebar of every page would list every object.
 toc_object_entries = False

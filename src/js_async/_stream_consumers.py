@@ -28,6 +28,7 @@ class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
 
     cached_info: StreamInfo | None = None
+    """The last known info of the stream, or None."""
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api

@@ -38,10 +38,7 @@ T = TypeVar("T")
 
 @hint_attributes
 class Consumer(FetchCalls[P]):
-    """A handle of a pull consumer on the server.
-
-    `cached_info` is the last known info of the consumer, or None.
-    """
+    """A handle of a pull consumer on the server."""
 
     @property
     def name(self) -> str:

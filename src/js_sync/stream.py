@@ -54,10 +54,7 @@ _ALL: Final = 2**63 - 1
 
 @hint_attributes
 class Stream(StreamConsumers, Generic[P]):
-    """A handle of a stream on the server.
-
-    `cached_info` is the last known info of the stream, or None.
-    """
+    """A handle of a stream on the server."""
 
     # What decodes the messages of a typed handle, otherwise None.
     _payloads: Payloads[P] | None = None

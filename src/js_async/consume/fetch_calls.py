@@ -51,6 +51,7 @@ class FetchCalls(Generic[P]):
         # a cluster may not know the consumer's leader.
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
+        """The last known info of the consumer, or None."""
 
     async def fetch(
         self,

@@ -52,6 +52,7 @@ class FetchCalls(Generic[P]):
         # a cluster may not know the consumer's leader.
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
+        """The last known info of the consumer, or None."""
 
     def fetch(
         self,
