@@ -59,6 +59,10 @@ async def check_several(api: Api, subject: bytes) -> None:
 
 
 async def _verdict(api: Api, box: Box, prefix: str, subject: bytes, body: bytes) -> Verdict:
+    """Send probes until they show whether several responses to one request arrive.
+
+    Returns `Verdict.UNKNOWN` if the connection is lost, because responses may be lost with it.
+    """
     transport, lone, surplus, heard_at = api.transport, LoneAnswer(), 0, monotonic()
     epoch = transport.epoch
     verdict: Verdict | None = Verdict.AGAIN

@@ -324,6 +324,10 @@ class _Sending:
                 self._api.transport.replies.forget(answer)
 
     async def _send_chunks(self, file: BinaryIO) -> None:
+        """Send the archive in chunks, with a limited number of chunks in flight.
+
+        The first chunk is sent alone, and repeated while the server has no subscription for it.
+        """
         window = max(1, _WINDOW // self._wish.chunk_size)
         subject = check_subject(self._subject)
         replies = self._api.transport.replies

@@ -263,6 +263,10 @@ class Session:
         raise attempts.error()
 
     async def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
+        """Do the handshake with a server and restore the subscriptions.
+
+        Raises `ConnectionFailed` if the session was closed or the socket broke meanwhile.
+        """
         deadline = Deadline.after(self._options.connect_timeout)
         await self._link.settle(deadline)
         self._state.begin()
@@ -337,6 +341,10 @@ class Session:
         return None
 
     def _report_failure(self, error: Exception) -> None:
+        """Log a failed round of reconnect attempts.
+
+        Raises `AuthenticationFailed` if a server has refused the same credentials twice.
+        """
         from twinstream.core.log.events import OutageLasts, ReconnectFailed
 
         outage, rounds = self._outage, self._server.rounds.count
@@ -380,6 +388,7 @@ class Session:
             self._link.write_unasked(PONG * pings)
 
     def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
+        """Process a protocol line that is not a message: INFO, PONG, +OK or -ERR."""
         match event:
             case Pong():
                 self._pings.came()
@@ -402,6 +411,11 @@ class Session:
             self._tell(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
+        """Process the server's error line (-ERR).
+
+        Before the log-in, it fails the handshake. Afterwards, a denied permission is passed to the
+        subscriptions and requests of its subject; any other error may explain a later disconnect.
+        """
         if not self._subscriptions.is_open:
             self._handshake.refused(text)
             return
@@ -423,6 +437,7 @@ class Session:
             self._note_end(error, was_connected)
 
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
+        """Record that the socket ended: fail the open requests, report it, start the reconnect."""
         state = self._state
         self._subscriptions.pause()
         state.note_end(error)

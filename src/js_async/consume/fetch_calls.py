@@ -145,6 +145,10 @@ class FetchCalls(Generic[P]):
         priority: Priority | None,
         heartbeat: Seconds | None,
     ) -> Batch[Message[P]]:
+        """Fetch with one or more pull requests until the fetch has what `wait` asks for.
+
+        Each request lasts at most a round, or the consumer's `max_expires` if that is less.
+        """
         from js_async.consume import fetch_rounds
 
         longest = fetch_rounds.ROUND

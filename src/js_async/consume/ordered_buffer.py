@@ -373,6 +373,11 @@ class OrderedBuffer(ItemSource[Message[Any]]):
     async def _fetch(
         self, limits: PullLimits, deadline: Deadline, wait: Wait
     ) -> Batch[Message[Any]]:
+        """Take messages in order until `limits` are reached or `wait` ends the fetch.
+
+        A message that exceeds the remaining bytes stays buffered. After the first message, an error
+        does not raise: it ends the batch, which names it.
+        """
         messages: list[Message[Any]] = []
         room, ends = limits.max_bytes, deadline
 

@@ -106,6 +106,10 @@ class Asking(ABC):
         ) from self._trouble
 
     async def _try(self, deadline: Deadline) -> Slot | None:
+        """Make one attempt. Return the slot, or None if another attempt may succeed.
+
+        Raises errors that waiting cannot resolve.
+        """
         is_short = deadline.remaining() < self.place.api.timeout
         try:
             given = await self.attempt(deadline)

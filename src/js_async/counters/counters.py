@@ -168,6 +168,11 @@ class Counters:
     async def _repeated(
         self, request: PublishRequest, deadline: Deadline, call: Operation | None
     ) -> PubAck:
+        """Publish an increment, and repeat it until it is acknowledged or the deadline passes.
+
+        Repeats have the same message id, so they cannot count twice within the stream's duplicate
+        window. Raises `OutcomeUnknown` if an attempt may have been stored.
+        """
         headers, transport = publish_headers(request), self._api.transport
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None

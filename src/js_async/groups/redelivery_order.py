@@ -137,6 +137,11 @@ class RedeliveryOrder:
         self._buffered[seq] = message
 
     async def _has_all(self) -> bool:
+        """Return whether all unacknowledged messages of the consumer have arrived, by its info.
+
+        Also returns True if the consumer was deleted. Returns False if the info is not available
+        now, and at the end of the messages.
+        """
         try:
             info = await self._consumer.info()
         except ConsumerNotFound:

@@ -365,6 +365,11 @@ class ObjectPlace:
             await self.remove(other, info.revision or 0)
 
     async def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
+        """Publish the metadata if `expected` is the last sequence of its subject.
+
+        Returns the metadata with its revision and time. Raises `WrongLastSequence` if another
+        client wrote first.
+        """
         now = datetime.now(UTC)
         data = info_bytes(info, now)
         request = PublishRequest(

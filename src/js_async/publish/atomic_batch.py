@@ -200,6 +200,11 @@ class AtomicBatch(Closable, BlockHint):
             await self._add(request)
 
     async def _add(self, request: PublishRequest) -> None:
+        """Add a message to the batch.
+
+        The last message must carry the commit. So the newest message stays here until the next one
+        arrives, unless the commit is a message of its own.
+        """
         deadline = self._api.deadline(self._timeout)
         check_subject(request.subject)
         await self._api.transport.ready(deadline)
@@ -223,6 +228,7 @@ class AtomicBatch(Closable, BlockHint):
         return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
 
     async def _send(self, part: _Part) -> None:
+        """Send a message of the batch. Only the first one waits for its response."""
         transport = self._api.transport
         self._subject = part.subject
         self._sent += 1
@@ -430,6 +436,7 @@ class AtomicBatch(Closable, BlockHint):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Commit the batch at the end of the block, or abandon it after an error of the block."""
         if self._is_parents:
             return
         if self._outcome is AtomicOutcome.OPEN:

@@ -162,6 +162,7 @@ class Outcomes(SentWhileRead, Generic[E, T]):
         self._order.clear()
 
     async def _run(self) -> Items[T]:
+        """Send the requests with a limited window, and yield their outcomes in order."""
         sender, order, unseen = self._sender, self._order, self._unseen
         window, window_bytes = self._window, self._window_bytes
         outcome: T | None

@@ -75,6 +75,11 @@ async def prove(
 
 
 async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
+    """Send the probe, and return the acknowledgement of the stored message.
+
+    Raises the refusal of the probe if no acknowledgement follows it: one server of a cluster may
+    refuse an id that another one acknowledges.
+    """
     headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
     replies, subject = api.transport.replies, check_subject(request.subject)
     is_final = FinalReply(refuses_unknown_id if api.transport.server_info.cluster else None)
@@ -98,6 +103,10 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
 async def _find(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
+    """Search for a message by its id, as the last message of its subject.
+
+    Raises `OutcomeUnknown` if the last message is another one.
+    """
     from js_async.read.get_message import get_message
 
     target = api.subjects.streams("NAMES")

@@ -116,6 +116,10 @@ class _Recreated(Exception):
 async def _collect(
     api: Api, stream: str, info: StreamInfo, request: SnapshotRequest, latest: Latest | LastSeqs
 ) -> int:
+    """Collect the last message of each subject in `latest`. Return the sequence of the state.
+
+    That is the state of now, of `at_seq` or of `at_time`. The sequence is 0 for an empty state.
+    """
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
         at_seq = await first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
@@ -428,6 +432,10 @@ class _Snapshot:
     # ---- one request
 
     async def _ask(self, request: bytes, page: StoredPage) -> MultiEnd:
+        """Send one direct get for several filters, and add its messages to `page`.
+
+        Returns how the response ended. A lost response is an end with `failure`, not an error.
+        """
         transport = self._api.transport
         subject = self._api.subjects.direct_get(self._stream).encode()
         try:

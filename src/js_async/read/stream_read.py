@@ -199,6 +199,7 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
     # ---- opening and closing
 
     async def _begin(self, *, bulk: bool) -> _Range:
+        """Determine the bounds of the range, and open the reader for it."""
         api, request = self._api, self._request
         info = await self._info()
         start, end = await self._bounds(info)

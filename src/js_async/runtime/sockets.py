@@ -66,6 +66,7 @@ async def _resolved(
 def _look_up(
     loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[Any]], name: str, port: int
 ) -> None:
+    """Resolve a host name in a thread, and set the result of `answer` in its event loop."""
     found: list[Any] = []
     trouble: Exception | None = None
     try:

@@ -255,6 +255,11 @@ class Api:
         repeatable: bool | None,
         call: Operation | None,
     ) -> dict[str, Any]:
+        """Send a request to the JetStream API and return the members of its JSON response.
+
+        A repeatable request is sent again after a lost connection, and after an error of the server
+        that may pass, until the deadline. `repeatable=None` lets the subject decide.
+        """
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
         spreading = 0.0 if repeatable is False else SPREADING
@@ -303,6 +308,10 @@ class Api:
         spreading: float,
         call: Operation | None,
     ) -> Frame:
+        """Send a request once and return the frame of its response.
+
+        Raises `JetStreamNotEnabled` if there are no responders for `spreading` seconds.
+        """
         if self._headers:
             self.transport.ready(deadline)
             self._check_level()

@@ -125,6 +125,11 @@ def _write_stream(
     pedantic: bool,
     deadline: Deadline | None,
 ) -> StreamInfo:
+    """Create or update a stream and return its info.
+
+    The server can refuse the start of a mirror because it compares the text of the time, not the
+    time. In this case, the stream is updated with the text that the server has stored.
+    """
     subject = api.subjects.stream(what, name)
     creates = what == "CREATE"
     answer = (
@@ -321,6 +326,10 @@ def _explained(
     error: ConsumerExists,
     deadline: Deadline | None,
 ) -> JetStreamError:
+    """Return the server's error with the differences between the two configurations.
+
+    Without the consumer's stored configuration, return the error unchanged.
+    """
     try:
         actual = consumer_admin.info(api, stream, name, deadline)
     except TwinstreamError:

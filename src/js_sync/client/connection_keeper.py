@@ -211,6 +211,11 @@ def _flush(of: Callable[[], ConnectionKeeper | None]) -> None:
 def _step_until_closed(
     of: Callable[[], ConnectionKeeper | None], link: Callable[[], Link | None], trouble: Signal
 ) -> None:
+    """Keep a session connected until it closes.
+
+    `of` returns the keeper, or None after the garbage collector removed it. No reference to the
+    keeper is kept during a wait, so that a connection that the program dropped can be removed.
+    """
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:

@@ -264,6 +264,10 @@ class Session:
         raise attempts.error()
 
     def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
+        """Do the handshake with a server and restore the subscriptions.
+
+        Raises `ConnectionFailed` if the session was closed or the socket broke meanwhile.
+        """
         deadline = Deadline.after(self._options.connect_timeout)
         self._link.settle(deadline)
         self._state.begin()
@@ -338,6 +342,10 @@ class Session:
         return None
 
     def _report_failure(self, error: Exception) -> None:
+        """Log a failed round of reconnect attempts.
+
+        Raises `AuthenticationFailed` if a server has refused the same credentials twice.
+        """
         from twinstream.core.log.events import OutageLasts, ReconnectFailed
 
         outage, rounds = self._outage, self._server.rounds.count
@@ -381,6 +389,7 @@ class Session:
             self._link.write_unasked(PONG * pings)
 
     def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
+        """Process a protocol line that is not a message: INFO, PONG, +OK or -ERR."""
         match event:
             case Pong():
                 self._pings.came()
@@ -403,6 +412,11 @@ class Session:
             self._tell(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
+        """Process the server's error line (-ERR).
+
+        Before the log-in, it fails the handshake. Afterwards, a denied permission is passed to the
+        subscriptions and requests of its subject; any other error may explain a later disconnect.
+        """
         if not self._subscriptions.is_open:
             self._handshake.refused(text)
             return
@@ -424,6 +438,7 @@ class Session:
             self._note_end(error, was_connected)
 
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
+        """Record that the socket ended: fail the open requests, report it, start the reconnect."""
         state = self._state
         self._subscriptions.pause()
         state.note_end(error)

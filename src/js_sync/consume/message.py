@@ -242,6 +242,11 @@ class Message(CoreMessage, Generic[P]):
             return confirm(self, self._ask(ACK, timeout))
 
     def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
+        """Send an acknowledgement and return the server's confirmation.
+
+        Raises `RequestTimeout` or `ConnectionLost` with the advice to repeat it if the confirmation
+        is lost.
+        """
         transport = self._delivery.transport
         deadline = Deadline.after(self._delivery.timeout if timeout is None else timeout)
         try:

@@ -188,6 +188,10 @@ class Lease(BlockHint):
             self._wake.sleep(Deadline.after(max(0.0, engine.wake_at() - now)))
 
     def _end(self) -> None:
+        """Record the end of the lease: wake waiting callers, and report it if the lease was lost.
+
+        A lease that was being released is not reported, because the holder gave it up.
+        """
         was_held = not self._leaving
         if self._engine.phase is Phase.LOST:
             self._error = self._why()

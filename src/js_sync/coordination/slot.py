@@ -288,6 +288,7 @@ class Slot:
         return self.slots.look(self.subject, deadline) if has_record else None
 
     def _put(self, put: Put, deadline: Deadline) -> None:
+        """Store a record of the slot, and pass the sequence of the stored message to the engine."""
         request = PublishRequest(
             subject=self.subject,
             data=self._record(put).encode(),

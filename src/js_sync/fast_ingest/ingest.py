@@ -172,6 +172,7 @@ class Ingest:
     # ---- sending
 
     def _pump(self) -> None:
+        """Send the queued messages in batches until the queue is empty."""
         messages = self._messages
         while messages.backlog:
             batch = self._batch
@@ -200,6 +201,10 @@ class Ingest:
         return since is not None and monotonic() - since >= self._limits.timeout / 2
 
     def _put(self, batch: FastBatch, entry: FastMessage) -> None:
+        """Send the first message of the queue as the next message of a batch.
+
+        A message that is too large fails alone. After any other failed send, the batch fails.
+        """
         headers, messages = entry.headers, self._messages
         if not batch.sent:
             # Without this header, another stream with the subject could open the batch.

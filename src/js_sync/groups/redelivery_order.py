@@ -138,6 +138,11 @@ class RedeliveryOrder:
         self._buffered[seq] = message
 
     def _has_all(self) -> bool:
+        """Return whether all unacknowledged messages of the consumer have arrived, by its info.
+
+        Also returns True if the consumer was deleted. Returns False if the info is not available
+        now, and at the end of the messages.
+        """
         try:
             info = self._consumer.info()
         except ConsumerNotFound:

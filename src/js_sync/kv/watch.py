@@ -334,6 +334,10 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         return None
 
     def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
+        """Return the next result or `CAUGHT_UP`, or None if the watch was closed.
+
+        Before `state.is_live`, it also checks whether the initial values are complete.
+        """
         state, messages = self.state, self.messages
         try:
             while True:

@@ -64,6 +64,10 @@ class OldContent:
             place.remove_content(nuid, info.revision)
 
     def _reason_to_keep(self, place: ObjectPlace, nuid: str) -> str:
+        """Return why the content must stay, or an empty text if no object needs it.
+
+        Raises `RequestTimeout` if another call does not finish its read of the metadata in time.
+        """
         held = self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
         try:
             if not held:

@@ -366,6 +366,11 @@ class ObjectPlace:
             self.remove(other, info.revision or 0)
 
     def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
+        """Publish the metadata if `expected` is the last sequence of its subject.
+
+        Returns the metadata with its revision and time. Raises `WrongLastSequence` if another
+        client wrote first.
+        """
         now = datetime.now(UTC)
         data = info_bytes(info, now)
         request = PublishRequest(

@@ -208,6 +208,11 @@ class OutboxRelay(BackgroundWork):
     # ---- work
 
     def _work(self) -> None:
+        """Run rounds until `stop`, then release the outbox.
+
+        Pauses after a failed round. After a complete round, it waits for new events, or for the
+        poll interval.
+        """
         try:
             while not self._stopping.is_set():
                 if HOOKS:

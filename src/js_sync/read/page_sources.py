@@ -257,6 +257,11 @@ class ConsumerPages:
         return end
 
     def _create(self, seq: int) -> None:
+        """Create the consumer that delivers from `seq` on.
+
+        `_unsure` keeps its name until the server has confirmed it, so that `close` deletes a
+        consumer whose creation was interrupted.
+        """
         transport = self._api.transport
         version, filters = transport.server_info.version_numbers, self._filters
         if (version < _CROSSING_SINCE and crossing(filters)) or (

@@ -134,6 +134,10 @@ class RangeReader:
             raise
 
     def _next_page(self) -> StoredPage | None:
+        """Follow the steps of the engine to the next page, or to the end of the range.
+
+        An interrupted call keeps its page, and the next call returns it.
+        """
         while self._finished is None:
             step = self._read.step
             if isinstance(step, Finished):
@@ -172,6 +176,11 @@ class RangeReader:
             self._trouble = str(error)  # `_page` requests the page again
 
     def _page(self, step: Page) -> StoredPage:
+        """Request a page, receive it and report its end to the engine.
+
+        A lost response does not raise: the page contains what has arrived. If a mirror answers, or
+        if only the first response to a request arrives, later pages come from another source.
+        """
         page = self._unfinished = self._unfinished or StoredPage()
         try:
             end = self._source.page(step, self._read, page)

@@ -200,6 +200,7 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
     # ---- opening and closing
 
     def _begin(self, *, bulk: bool) -> _Range:
+        """Determine the bounds of the range, and open the reader for it."""
         api, request = self._api, self._request
         info = self._info()
         start, end = self._bounds(info)
