@@ -88,10 +88,10 @@ class _EventBuffer(ItemSource[Event]):
             missed, self._missed = self._missed, 0
             self._frames.append((frame, missed))
         else:
-            self._drop(frame)
+            self._count_dropped(frame)
         self._signal.set()
 
-    def _drop(self, frame: Frame) -> None:
+    def _count_dropped(self, frame: Frame) -> None:
         self._missed += 1
         self.dropped += 1
         # Report at counts 1, 2, 4, 8 …: a flood of events must not cause a flood of reports.

@@ -200,15 +200,15 @@ class FetchCalls(Generic[P]):
             raise unknown_keyword("Consumer.next", _unknown)
         observers = self._api.transport.observers
         if observers is None:
-            return await self._next(timeout, priority, heartbeat)
+            return await self._fetch_one(timeout, priority, heartbeat)
         with observers.begin(
             "receive", "next", stream=self._stream, consumer=self._name
         ) as operation:
-            message = await self._next(timeout, priority, heartbeat)
+            message = await self._fetch_one(timeout, priority, heartbeat)
             operation.messages = () if message is None else (message,)
             return message
 
-    async def _next(
+    async def _fetch_one(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
     ) -> Message[P] | None:
         if timeout is None:

@@ -302,8 +302,8 @@ class Worker(BackgroundWork):
 
         Skips redeliveries of messages that the worker still has.
         """
-        buffer, known = self._buffer, self._redeliveries
-        if buffer is None or known is None:
+        buffer, redeliveries = self._buffer, self._redeliveries
+        if buffer is None or redeliveries is None:
             return
         take = self._taking(buffer)
         try:
@@ -311,7 +311,7 @@ class Worker(BackgroundWork):
                 message = await take(NEVER)
                 if message is None:
                     return
-                if await known.is_known(message):
+                if await redeliveries.is_known(message):
                     continue
                 message = self._adapted(message)
                 buffer.progress.hold(message)
@@ -378,9 +378,9 @@ class Worker(BackgroundWork):
         """
         if self._payloads is not None and self._settings.on_bad != "hand_over":
             # A message that does not fit never reaches the handler.
-            misfit = job.message.payload_error
-            if misfit is not None:
-                await self._outcomes.misfit(job, misfit)
+            payload_error = job.message.payload_error
+            if payload_error is not None:
+                await self._outcomes.misfit(job, payload_error)
                 return None
         try:
             await call(self._handler, job.message)

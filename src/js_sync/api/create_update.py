@@ -77,9 +77,9 @@ def create_stream(
     try:
         return _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
-        respelt = _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return create_stream(api, name, respelt, pedantic, deadline)
+        adjusted = _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return create_stream(api, name, adjusted, pedantic, deadline)
         raise _stream_explained(api, name, config, error, deadline) from None
 
 
@@ -147,11 +147,11 @@ def _write_stream(
 
         raise overlap_explained(api, name, config, error, deadline or api.deadline()) from None
     except JetStreamError as error:
-        respelt = None
+        adjusted = None
         if _is_mirror(error):
-            respelt = _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return update_stream(api, name, respelt, pedantic, deadline)
+            adjusted = _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return update_stream(api, name, adjusted, pedantic, deadline)
         _explain(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
@@ -268,7 +268,7 @@ def create_consumer(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )
     except ConsumerExists as error:
-        raise _explained(api, stream, name, config, error, deadline) from None
+        raise _with_differences(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
         _explain(
@@ -318,7 +318,7 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
     return name, config
 
 
-def _explained(
+def _with_differences(
     api: Api,
     stream: str,
     name: str,

@@ -201,15 +201,15 @@ class FetchCalls(Generic[P]):
             raise unknown_keyword("Consumer.next", _unknown)
         observers = self._api.transport.observers
         if observers is None:
-            return self._next(timeout, priority, heartbeat)
+            return self._fetch_one(timeout, priority, heartbeat)
         with observers.begin(
             "receive", "next", stream=self._stream, consumer=self._name
         ) as operation:
-            message = self._next(timeout, priority, heartbeat)
+            message = self._fetch_one(timeout, priority, heartbeat)
             operation.messages = () if message is None else (message,)
             return message
 
-    def _next(
+    def _fetch_one(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
     ) -> Message[P] | None:
         if timeout is None:

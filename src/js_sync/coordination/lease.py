@@ -192,13 +192,13 @@ class Lease(BlockHint):
 
         A lease that was being released is not reported, because the holder gave it up.
         """
-        was_held = not self._leaving
+        is_released = self._leaving
         if self._engine.phase is Phase.LOST:
             self._error = self._why()
         self._over.set()
         if self._operation is not None:
             self._operation.end(self._error)
-        if self._error is not None and was_held:
+        if self._error is not None and not is_released:
             event = LeaseWasLost(str(self._error))
             if self._slot.observers is not None:
                 self._slot.observers.note(event)

@@ -68,9 +68,9 @@ class OldContent:
 
         Raises `RequestTimeout` if another call does not finish its read of the metadata in time.
         """
-        held = self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
+        has_turn = self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
         try:
-            if not held:
+            if not has_turn:
                 raise RequestTimeout("the descriptions of the store are being read")
             self._read(place)
             if self._claims.is_full:
@@ -79,7 +79,7 @@ class OldContent:
             name = self._needed_by(place, nuid)
             return "" if name is None else f"object {name!r} has the same content"
         finally:
-            self._reading.release(held)
+            self._reading.release(has_turn)
 
     def _growth(self, place: ObjectPlace, nuid: str, since: int | None) -> str:
         """Return why a content with chunks after a sequence is kept, "" if there are none.

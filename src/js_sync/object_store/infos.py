@@ -343,8 +343,9 @@ class ObjectPlace:
                     pass
             new = make(old)
             subject = self.subjects.info(name)
-            elsewhere = message is not None and message.subject != subject
-            expected = 0 if message is None or elsewhere else message.seq
+            # If the metadata has the subject that nats.java uses, `subject` itself has no message.
+            has_other_subject = message is not None and message.subject != subject
+            expected = 0 if message is None or has_other_subject else message.seq
             try:
                 stored = self._store(subject, new, expected)
             except WrongLastSequence:

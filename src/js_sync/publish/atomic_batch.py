@@ -380,16 +380,16 @@ class AtomicBatch(Closable, BlockHint):
         self._need_open()
         self._wanted = True
         self._close(AtomicOutcome.ABANDONED, "it was abandoned")
-        self._drop()
+        self._drop_on_server()
 
     def _give_up(self, error: BaseException) -> None:
         refused = isinstance(error, JetStreamError | BadArgument)
         outcome = AtomicOutcome.REFUSED if refused else AtomicOutcome.ABANDONED
         self._close(outcome, self._explained(error))
         if not isinstance(error, JetStreamError):
-            self._drop()
+            self._drop_on_server()
 
-    def _drop(self) -> None:
+    def _drop_on_server(self) -> None:
         """Ask the server to drop the batch now, if connected.
 
         Otherwise it would count towards the limit of open batches until it expires.
@@ -448,5 +448,8 @@ class AtomicBatch(Closable, BlockHint):
             else:
                 self._wanted = True
                 self._close(AtomicOutcome.ABANDONED, "no message was added")
-        elif error is None and self._ack is None and not self._wanted:
-            raise self._failed("the block continued after that failure")
+        else:
+            has_failed = self._ack is None and not self._wanted
+            # Do not replace an error of the block.
+            if has_failed and error is None:
+                raise self._failed("the block continued after that failure")

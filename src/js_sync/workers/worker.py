@@ -303,8 +303,8 @@ class Worker(BackgroundWork):
 
         Skips redeliveries of messages that the worker still has.
         """
-        buffer, known = self._buffer, self._redeliveries
-        if buffer is None or known is None:
+        buffer, redeliveries = self._buffer, self._redeliveries
+        if buffer is None or redeliveries is None:
             return
         take = self._taking(buffer)
         try:
@@ -312,7 +312,7 @@ class Worker(BackgroundWork):
                 message = take(NEVER)
                 if message is None:
                     return
-                if known.is_known(message):
+                if redeliveries.is_known(message):
                     continue
                 message = self._adapted(message)
                 buffer.progress.hold(message)
@@ -379,9 +379,9 @@ class Worker(BackgroundWork):
         """
         if self._payloads is not None and self._settings.on_bad != "hand_over":
             # A message that does not fit never reaches the handler.
-            misfit = job.message.payload_error
-            if misfit is not None:
-                self._outcomes.misfit(job, misfit)
+            payload_error = job.message.payload_error
+            if payload_error is not None:
+                self._outcomes.misfit(job, payload_error)
                 return None
         try:
             call(self._handler, job.message)
