@@ -189,8 +189,8 @@ class Connection(Closable, BlockHint):
         # Weak references, because this list must not keep unused iterators alive.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
-        self._tell: Final = EventDispatcher(self._pass_on).tell
-        self._session: Final = Session(options, self._tell)
+        self._notify: Final = EventDispatcher(self._pass_on).tell
+        self._session: Final = Session(options, self._notify)
         self._observe(self._observed_by(on_call, observers))
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
@@ -249,7 +249,7 @@ class Connection(Closable, BlockHint):
         for each in list(self._listeners):
             listener = each()
             if listener is not None:
-                listener._tell(event)
+                listener._notify(event)
         self._report(event)
         if self._session.observers is not None:
             self._session.observers.note(event)
@@ -287,7 +287,7 @@ class Connection(Closable, BlockHint):
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
             # The connection is already closed, and only earlier iterators got `Closed`.
-            listener._tell(self._last_event)
+            listener._notify(self._last_event)
         return listener
 
     def __repr__(self) -> str:
@@ -505,7 +505,7 @@ class Connection(Closable, BlockHint):
         if _unknown:
             raise unknown_keyword("subscribe", _unknown)
         buffer = SubscriptionBuffer(
-            self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
+            self._session, check_filter(subject), check_queue(queue), max_buffered, self._notify
         )
         return opening(self._open(buffer))
 

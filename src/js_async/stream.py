@@ -565,6 +565,7 @@ class Stream(StreamConsumers, Generic[P]):
     async def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages[P]:
+        """Open a push consumer: an existing one by name, or a new one with a configuration."""
         from js_async.consume.push import PushMessages
         from js_async.consume.push_buffer import PushBuffer, check_group, with_heartbeats
 

@@ -168,7 +168,7 @@ class Api:
         """
         payload = _payload(body)
         with self.instrumented("api", subject, len(payload)) as call:
-            members = await self._members(subject, payload, deadline, repeatable, call)
+            members = await self._call_until_answered(subject, payload, deadline, repeatable, call)
             try:
                 found = decode(members, as_)
             except DecodeError as error:
@@ -200,7 +200,7 @@ class Api:
         """Send a request and return its response as a dictionary. Otherwise like `call`."""
         payload = _payload(body)
         with self.instrumented("api", subject, len(payload)) as call:
-            return await self._members(subject, payload, deadline, repeatable, call)
+            return await self._call_until_answered(subject, payload, deadline, repeatable, call)
 
     async def call_through(
         self,
@@ -243,10 +243,10 @@ class Api:
         try:
             frame = answer.take(subject)
         except NoResponders as error:
-            raise self._off(subject) from error
+            raise self._not_enabled(subject) from error
         return read_api_answer(frame[3][frame[2] : -2], subject)
 
-    async def _members(
+    async def _call_until_answered(
         self,
         subject: str,
         payload: bytes,
@@ -254,25 +254,34 @@ class Api:
         repeatable: bool | None,
         call: Operation | None,
     ) -> dict[str, Any]:
+        """Send a request to the JetStream API and return the members of its JSON response.
+
+        A repeatable request is sent again after a lost connection, and after an error of the server
+        that may pass, until the deadline. `repeatable=None` lets the subject decide.
+        """
         deadline = deadline or self.deadline()
-        again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
+        if repeatable is None:
+            may_repeat = is_repeatable(subject, self.subjects.prefix)
+        else:
+            may_repeat = repeatable
+        # A request without responders had no effect. Only an explicit False forbids the repeat.
         spreading = 0.0 if repeatable is False else SPREADING
-        trouble: TwinstreamError | None = None
+        last_error: TwinstreamError | None = None
         for attempts in count(1):
             if call is not None and attempts > 1:
                 call.attempts += 1
             try:
-                frame = await self._ask(subject, payload, deadline, again, spreading, call)
+                frame = await self._request(subject, payload, deadline, may_repeat, spreading, call)
             except RequestTimeout as error:
-                if trouble is not None:
+                if last_error is not None:
                     # The last attempt may have had too little time. Keep what is known.
-                    raise error from trouble
+                    raise error from last_error
                 raise
             except ConnectionLost as error:
-                if not again:
+                if not may_repeat:
                     raise
-                # Send the request again. `_ask` waits for the reconnect first.
-                trouble = error
+                # Send the request again. `_request` waits for the reconnect first.
+                last_error = error
                 continue
             try:
                 return read_api_answer(frame[3][frame[2] : -2], subject)
@@ -282,26 +291,30 @@ class Api:
                         f"required_api_level={self._required_level}: server"
                         f" {self.transport.server_info.version} has a lower one"
                     )
-                left = deadline.remaining() if again else 0.0
-                pause = pause_before_repeat(error, attempts, left)
+                remaining = deadline.remaining() if may_repeat else 0.0
+                pause = pause_before_repeat(error, attempts, remaining)
                 if pause is None:
                     raise
-                trouble = error
+                last_error = error
                 await sleep(pause)
                 if deadline.expired():
                     # The program was held up. Another attempt would hide the reason.
                     raise
         raise AssertionError("counting has no end")
 
-    async def _ask(
+    async def _request(
         self,
         subject: str,
         payload: bytes,
         deadline: Deadline,
-        again: bool,
+        may_repeat: bool,
         spreading: float,
         call: Operation | None,
     ) -> Frame:
+        """Send a request once and return the frame of its response.
+
+        Raises `JetStreamNotEnabled` if there are no responders for `spreading` seconds.
+        """
         if self._headers:
             await self.transport.ready(deadline)
             self._check_level()
@@ -311,12 +324,12 @@ class Api:
                 self._headers,
                 payload,
                 deadline,
-                repeatable=again,
+                repeatable=may_repeat,
                 spreading=spreading,
                 call=call,
             )
         except NoResponders as error:
-            raise self._off(subject) from error
+            raise self._not_enabled(subject) from error
 
     async def ask(
         self,
@@ -356,7 +369,7 @@ class Api:
         if self._required_level is not None:
             self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 
-    def _off(self, subject: str) -> JetStreamNotEnabled:
+    def _not_enabled(self, subject: str) -> JetStreamNotEnabled:
         return JetStreamNotEnabled(
             "JetStream does not answer; it is off for this server (`nats-server -js` turns it on)"
             f" or account, or no server here serves the prefix {self.subjects.prefix} (its domain)",

@@ -76,9 +76,9 @@ async def create_stream(
     try:
         return await _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
-        respelt = await _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return await create_stream(api, name, respelt, pedantic, deadline)
+        adjusted = await _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return await create_stream(api, name, adjusted, pedantic, deadline)
         raise await _stream_explained(api, name, config, error, deadline) from None
 
 
@@ -124,6 +124,11 @@ async def _write_stream(
     pedantic: bool,
     deadline: Deadline | None,
 ) -> StreamInfo:
+    """Create or update a stream and return its info.
+
+    The server can refuse the start of a mirror because it compares the text of the time, not the
+    time. In this case, the stream is updated with the text that the server has stored.
+    """
     subject = api.subjects.stream(what, name)
     creates = what == "CREATE"
     answer = (
@@ -143,11 +148,11 @@ async def _write_stream(
             api, name, config, error, deadline or api.deadline()
         ) from None
     except JetStreamError as error:
-        respelt = None
+        adjusted = None
         if _is_mirror(error):
-            respelt = await _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return await update_stream(api, name, respelt, pedantic, deadline)
+            adjusted = await _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return await update_stream(api, name, adjusted, pedantic, deadline)
         _explain(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
@@ -264,7 +269,7 @@ async def create_consumer(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )
     except ConsumerExists as error:
-        raise await _explained(api, stream, name, config, error, deadline) from None
+        raise await _with_differences(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
         _explain(
@@ -314,7 +319,7 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
     return name, config
 
 
-async def _explained(
+async def _with_differences(
     api: Api,
     stream: str,
     name: str,
@@ -322,6 +327,10 @@ async def _explained(
     error: ConsumerExists,
     deadline: Deadline | None,
 ) -> JetStreamError:
+    """Return the server's error with the differences between the two configurations.
+
+    Without the consumer's stored configuration, return the error unchanged.
+    """
     try:
         actual = await consumer_admin.info(api, stream, name, deadline)
     except TwinstreamError:

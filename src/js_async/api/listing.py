@@ -48,7 +48,7 @@ class Listing(LoopHint, Generic[T]):
         rest = "more pages to come" if self._more else "no more pages"
         return f"<{type(self).__name__}: {len(self._page)} buffered, {rest}>"
 
-    async def _ask(self, offset: int) -> ListPage[T]:
+    async def _request_page(self, offset: int) -> ListPage[T]:
         raise NotImplementedError
 
     def __aiter__(self) -> Self:
@@ -59,7 +59,7 @@ class Listing(LoopHint, Generic[T]):
         while not self._page:
             if not self._more:
                 raise StopAsyncIteration
-            self._take(await self._ask(self._offset))
+            self._take(await self._request_page(self._offset))
         return self._page.popleft()
 
     def _take(self, page: ListPage[T]) -> None:

@@ -66,9 +66,9 @@ class StreamInfos(_Pages[StreamInfo]):
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("LIST"), timeout, subject)
 
-    async def _ask(self, offset: int) -> ListPage[StreamInfo]:
+    async def _request_page(self, offset: int) -> ListPage[StreamInfo]:
         answer = await self._call(offset, StreamListResponse)
-        return _page(answer.streams, answer, answer.missing, answer.offline)
+        return _list_page(answer.streams, answer, answer.missing, answer.offline)
 
 
 class StreamNames(_Pages[str]):
@@ -77,9 +77,9 @@ class StreamNames(_Pages[str]):
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("NAMES"), timeout, subject)
 
-    async def _ask(self, offset: int) -> ListPage[str]:
+    async def _request_page(self, offset: int) -> ListPage[str]:
         answer = await self._call(offset, StreamNamesResponse)
-        return _page(answer.streams, answer)
+        return _list_page(answer.streams, answer)
 
 
 class ConsumerInfos(_Pages[ConsumerInfo]):
@@ -88,9 +88,9 @@ class ConsumerInfos(_Pages[ConsumerInfo]):
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("LIST", stream), timeout)
 
-    async def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
+    async def _request_page(self, offset: int) -> ListPage[ConsumerInfo]:
         answer = await self._call(offset, ConsumerListResponse)
-        return _page(answer.consumers, answer, answer.missing, answer.offline)
+        return _list_page(answer.consumers, answer, answer.missing, answer.offline)
 
 
 class ConsumerNames(_Pages[str]):
@@ -99,12 +99,12 @@ class ConsumerNames(_Pages[str]):
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("NAMES", stream), timeout)
 
-    async def _ask(self, offset: int) -> ListPage[str]:
+    async def _request_page(self, offset: int) -> ListPage[str]:
         answer = await self._call(offset, ConsumerNamesResponse)
-        return _page(answer.consumers, answer)
+        return _list_page(answer.consumers, answer)
 
 
-def _page(
+def _list_page(
     items: list[T] | None,
     answer: _Answer,
     missing: list[str] | None = None,

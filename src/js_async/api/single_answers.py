@@ -47,7 +47,7 @@ async def check_several(api: Api, subject: bytes) -> None:
     prefix = transport.tokens.inbox()
     box = await transport.open_mailbox(f"{prefix}.*".encode())
     try:
-        verdict = await _verdict(api, box, prefix, subject, body)
+        verdict = await _probe_until_known(api, box, prefix, subject, body)
     except FAILED_REQUEST:
         return
     finally:
@@ -58,26 +58,34 @@ async def check_several(api: Api, subject: bytes) -> None:
         raise SingleAnswers.of(subject.decode(), api.subjects.prefix)
 
 
-async def _verdict(api: Api, box: Box, prefix: str, subject: bytes, body: bytes) -> Verdict:
-    transport, lone, surplus, heard_at = api.transport, LoneAnswer(), 0, monotonic()
-    epoch = transport.epoch
+async def _probe_until_known(
+    api: Api, box: Box, prefix: str, subject: bytes, body: bytes
+) -> Verdict:
+    """Send probes until they show whether several responses to one request arrive.
+
+    Returns `Verdict.UNKNOWN` if the connection is lost, because responses may be lost with it.
+    """
+    transport, probes = api.transport, LoneAnswer()
+    epoch, heard_at = transport.epoch, monotonic()
+    # The number of responses, less the number of probes.
+    surplus = 0
     verdict: Verdict | None = Verdict.AGAIN
     while True:
         if verdict is Verdict.AGAIN:
             surplus -= 1
-            lone.sent(surplus, monotonic())
+            probes.sent(surplus, monotonic())
             reply = f"{prefix}.{transport.tokens.next()}".encode()
             await transport.send(subject, reply, b"", body, True)
         elif verdict is not None:
             return verdict
-        await transport.wait(box.signal, Deadline(lone.due_at(surplus, heard_at)))
+        await transport.wait(box.signal, Deadline(probes.due_at(surplus, heard_at)))
         box.check()
         if transport.epoch != epoch or not transport.is_connected:
             return Verdict.UNKNOWN
         for frame in box.take_all():
             surplus, heard_at = surplus + 1, monotonic()
             if is_status(frame) and read_status(frame).ends:
-                lone.refused(surplus)
-        if lone.is_over:
+                probes.refused(surplus)
+        if probes.is_over:
             return Verdict.UNKNOWN
-        verdict = lone.judge(surplus, heard_at, monotonic())
+        verdict = probes.judge(surplus, heard_at, monotonic())

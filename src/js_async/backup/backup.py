@@ -105,6 +105,7 @@ async def backup_stream(
 
 
 async def _back_up(api: Api, stream: str, wish: _Wish) -> Backup:
+    """Receive the backup into the folder and return it. A failed backup leaves no files."""
     began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
@@ -142,6 +143,7 @@ def _check(members: dict[str, Any], subject: str) -> None:
 
 
 def _request(api: Api, wish: _Wish) -> dict[str, Any]:
+    """Return the snapshot request. Raises `BadArgument` for a size below 1,024 bytes."""
     for name, size in (("chunk_size", wish.chunk_size), ("window_size", wish.window_size)):
         if size is not None and size < 1024:
             raise BadArgument(f"{name} must be 1,024 bytes at least, got {size}")
@@ -195,6 +197,11 @@ class _Receiving:
                 await self._wait()
 
     async def _wait(self) -> None:
+        """Wait for the next chunk.
+
+        Raises an error if the connection breaks, even if it is restored meanwhile: the server does
+        not repeat chunks that it sent to a lost connection.
+        """
         transport = self._api.transport
         is_set = await transport.wait(self._box.signal, Deadline.after(self._wish.idle_timeout))
         where = f"backup of {self._stream} after {self._chunks.size:,} bytes; nothing was kept"

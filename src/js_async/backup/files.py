@@ -80,6 +80,7 @@ class BackupWriter:
         _lock(self._file)
 
     def _check_target(self) -> None:
+        """Raise `BadArgument` unless the target is absent, empty, or a backup to overwrite."""
         if not self._target.exists():
             return
         if not self._target.is_dir():

@@ -287,7 +287,7 @@ class _Sending:
         is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
         patience = 0.0 if is_known else SPREADING_LONGEST
         try:
-            response = _payload(await self._ask(b"", self._api.timeout, patience))
+            response = _payload(await self._send_chunk(b"", self._api.timeout, patience))
             if response:
                 read_answer(response, self._subject)
         except NoResponders:
@@ -324,11 +324,15 @@ class _Sending:
                 self._api.transport.replies.forget(answer)
 
     async def _send_chunks(self, file: BinaryIO) -> None:
+        """Send the archive in chunks, with a limited number of chunks in flight.
+
+        The first chunk is sent alone, and repeated while the server has no subscription for it.
+        """
         window = max(1, _WINDOW // self._wish.chunk_size)
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in await aside(lambda: self._read(file, 1)):
-            frame = await self._ask(chunk, self._wish.idle_timeout, SPREADING_LONGEST)
+            frame = await self._send_chunk(chunk, self._wish.idle_timeout, SPREADING_LONGEST)
             self._count_chunk(_payload(frame), chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
@@ -344,7 +348,7 @@ class _Sending:
         while self._in_flight:
             await self._settle()
 
-    async def _ask(self, chunk: bytes, timeout: float, patience: float) -> Frame:
+    async def _send_chunk(self, chunk: bytes, timeout: float, patience: float) -> Frame:
         """Send a chunk and return the response. Repeat it while there are no responders.
 
         The repeats end after `patience` seconds.

@@ -30,7 +30,7 @@ class ConnectionEvents(LoopHint):
         self._signal: Final = Signal()
         self._ended = False
 
-    def _tell(self, event: ConnectionEvent) -> None:
+    def _notify(self, event: ConnectionEvent) -> None:
         """Buffer an event. The connection calls this."""
         self._events.append(event)
         self._signal.set()
@@ -48,12 +48,12 @@ class ConnectionEvents(LoopHint):
         Raises:
             IterationEnded: All events were read, up to `Closed`.
         """
-        event = await self._next(Deadline.after(timeout))
+        event = await self._take_event(Deadline.after(timeout))
         if event is None and self._ended:
             raise IterationEnded("the connection is closed: no more events")
         return event
 
-    async def _next(self, deadline: Deadline) -> ConnectionEvent | None:
+    async def _take_event(self, deadline: Deadline) -> ConnectionEvent | None:
         """Return the next event, or None at the deadline and after the end."""
         while not self._ended:
             # Clear the signal before reading the queue, so that no arrival is missed.
@@ -83,7 +83,7 @@ class ConnectionEvents(LoopHint):
 
     async def __anext__(self) -> ConnectionEvent:
         """Return the next event; the iteration ends after `Closed`."""
-        event = await self._next(NEVER)
+        event = await self._take_event(NEVER)
         if event is None:
             raise StopAsyncIteration
         return event

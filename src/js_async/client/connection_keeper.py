@@ -91,7 +91,7 @@ class ConnectionKeeper:
         self._is_trying = False
         self.next_step = Deadline.after(self._interval)
         """The time of the next `step`, unless the connection is lost earlier."""
-        self.trouble: Final = Signal()
+        self.connection_lost: Final = Signal()
         """Set when the connection is lost or closed, which wakes up the keeper."""
         self._keeper: Task | None = None
         self._warned = False
@@ -99,7 +99,7 @@ class ConnectionKeeper:
     def start(self) -> None:
         """Start the keeper."""
         # Weak references: only the user's reference keeps a connection alive.
-        work = partial(_keep, ref(self), ref(self._link), self.trouble)
+        work = partial(_keep, ref(self), ref(self._link), self.connection_lost)
         self._keeper = spawn(work, "twinstream-keeper")
         before_exit(self)
 
@@ -150,7 +150,7 @@ class ConnectionKeeper:
 
     def __del__(self) -> None:
         if not (self.session.is_closed or self._link.is_inherited):
-            self._link.drop(self.trouble)
+            self._link.drop(self.connection_lost)
             self.warn_unclosed()
 
     def warn_unclosed(self) -> None:
@@ -166,7 +166,7 @@ class ConnectionKeeper:
         text = f"unclosed connection to {address}: close it, or use it in a `with` block"
         # The source is not this object, because tracemalloc of Python 3.11 cannot report where an
         # object with a `__dict__` was created. This signal was created in `__init__`.
-        warnings.warn(text, ResourceWarning, stacklevel=1, source=self.trouble)
+        warnings.warn(text, ResourceWarning, stacklevel=1, source=self.connection_lost)
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
         """Flush the connection of a program that ends without `close`.
@@ -189,16 +189,19 @@ class ConnectionKeeper:
 
 
 async def _keep(
-    of: Callable[[], ConnectionKeeper | None], link: Callable[[], Link | None], trouble: Signal
+    of: Callable[[], ConnectionKeeper | None],
+    link: Callable[[], Link | None],
+    connection_lost: Signal,
 ) -> None:
     """Send heartbeats and reconnect, until the session is closed or garbage-collected.
 
-    `of` and `link` are weak references, and `trouble` is set when the connection is lost or closed.
+    `of` and `link` are weak references, and `connection_lost` is set when the connection is lost or
+    closed.
     If the program ends first, flush the connection.
     """
     # If the program or its event loop ends, send the buffered data before.
     async with AsyncOnFailure(partial(_flush, of)):
-        await _step_until_closed(of, link, trouble)
+        await _step_until_closed(of, link, connection_lost)
 
 
 async def _flush(of: Callable[[], ConnectionKeeper | None]) -> None:
@@ -208,18 +211,25 @@ async def _flush(of: Callable[[], ConnectionKeeper | None]) -> None:
 
 
 async def _step_until_closed(
-    of: Callable[[], ConnectionKeeper | None], link: Callable[[], Link | None], trouble: Signal
+    of: Callable[[], ConnectionKeeper | None],
+    link: Callable[[], Link | None],
+    connection_lost: Signal,
 ) -> None:
+    """Keep a session connected until it closes.
+
+    `of` returns the keeper, or None after the garbage collector removed it. No reference to the
+    keeper is kept during a wait, so that a connection that the program dropped can be removed.
+    """
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:
             until = upkeep.next_step
             upkeep = None
-            await Link.wait_behind(link, trouble, until)
+            await Link.wait_behind(link, connection_lost, until)
             upkeep = of()
             if upkeep is not None and not upkeep.session.is_closed:
-                broke = trouble.is_set()
-                trouble.clear()
+                broke = connection_lost.is_set()
+                connection_lost.clear()
                 await upkeep.step(broke)
     except Exception as error:
         # Reconnecting is off or was given up: close the session with this reason.

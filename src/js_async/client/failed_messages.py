@@ -19,7 +19,7 @@ class FailedMessages:
     """
 
     def __init__(self, tell: Callable[[MessagesDropped], None]) -> None:
-        self._tell: Final = tell
+        self._notify: Final = tell
         self._log: Final = Log("connection")
         self.count = 0
         """Number of dropped messages."""
@@ -34,4 +34,4 @@ class FailedMessages:
 
         name = subject.decode("utf-8", "replace")
         self._log(MessageNotRead(name, error))
-        self._tell(MessagesDropped(name, self.count))
+        self._notify(MessagesDropped(name, self.count))

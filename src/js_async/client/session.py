@@ -97,7 +97,7 @@ class Session:
         tell: Callable[[ConnectionEvent], None],
     ) -> None:
         self._options: Final = options
-        self._tell: Final = tell
+        self._notify: Final = tell
         chosen = shuffle if options.shuffle else None
         self._server: Final = CurrentServer(options.servers, options.reconnect, chosen)
         self._state: Final = ConnectionState()
@@ -190,7 +190,7 @@ class Session:
     async def _abandon(self) -> None:
         self._state.closed(None)
         # If the keeper was already started, the signal stops it.
-        self._upkeep.trouble.set()
+        self._upkeep.connection_lost.set()
         await self._link.close()
 
     async def close(self) -> None:
@@ -228,9 +228,9 @@ class Session:
         self._handshake.broken(cause)
         self.replies.fail(self.closed_error())
         self._wake()
-        self._upkeep.trouble.set()
+        self._upkeep.connection_lost.set()
         self._end_outage(cause or self.closed_error())
-        self._tell(Closed(str(cause) if cause is not None else ""))
+        self._notify(Closed(str(cause) if cause is not None else ""))
 
     def _wake(self) -> None:
         """Wake up all calls that wait for messages or for a change of the connection state."""
@@ -246,7 +246,7 @@ class Session:
             # Outside of the `try`: an error of the user's callback is not a failure of the server.
             credentials = credentials_for(self._options, address)
             try:
-                await self._greet(address, credentials)
+                await self._shake_hands(address, credentials)
             except BadArgument:
                 await self._link.shut()
                 raise
@@ -262,7 +262,11 @@ class Session:
             return
         raise attempts.error()
 
-    async def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
+    async def _shake_hands(self, address: ServerAddress, credentials: Credentials) -> None:
+        """Do the handshake with a server and restore the subscriptions.
+
+        Raises `ConnectionFailed` if the session was closed or the socket broke meanwhile.
+        """
         deadline = Deadline.after(self._options.connect_timeout)
         await self._link.settle(deadline)
         self._state.begin()
@@ -278,7 +282,7 @@ class Session:
         outage = self._server.connected(monotonic())
         self._end_outage(None)
         self._state.connected()
-        self._tell(Connected(str(address), self.epoch, outage))
+        self._notify(Connected(str(address), self.epoch, outage))
         self._wake()
         # The session may have been closed, or the socket may have failed, before the state was
         # changed.
@@ -337,6 +341,10 @@ class Session:
         return None
 
     def _report_failure(self, error: Exception) -> None:
+        """Log a failed round of reconnect attempts.
+
+        Raises `AuthenticationFailed` if a server has refused the same credentials twice.
+        """
         from twinstream.core.log.events import OutageLasts, ReconnectFailed
 
         outage, rounds = self._outage, self._server.rounds.count
@@ -380,6 +388,7 @@ class Session:
             self._link.write_unasked(PONG * pings)
 
     def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
+        """Process a protocol line that is not a message: INFO, PONG, +OK or -ERR."""
         match event:
             case Pong():
                 self._pings.came()
@@ -390,7 +399,7 @@ class Session:
                 if self.is_connected:
                     self._discover()
                     if info.lame_duck:
-                        self._tell(LameDuck(str(self.address)))
+                        self._notify(LameDuck(str(self.address)))
                 self._handshake.heard(info)
             case Refusal(text):
                 self._refused(text)
@@ -399,15 +408,20 @@ class Session:
 
     def _discover(self) -> None:
         if new := self._server.discover():
-            self._tell(ServersDiscovered(tuple(str(address) for address in new)))
+            self._notify(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
+        """Process the server's error line (-ERR).
+
+        Before the log-in, it fails the handshake. Afterwards, a denied permission is passed to the
+        subscriptions and requests of its subject; any other error may explain a later disconnect.
+        """
         if not self._subscriptions.is_open:
             self._handshake.refused(text)
             return
         error, denied = server_error(text, self._handshake.secrets), read_denied(text)
         self._lines.note_error(text)
-        self._tell(ServerReported(TwinstreamError.__str__(error)))
+        self._notify(ServerReported(TwinstreamError.__str__(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
                 self._state.note_server_error(error)
@@ -423,6 +437,7 @@ class Session:
             self._note_end(error, was_connected)
 
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
+        """Record that the socket ended: fail the open requests, report it, start the reconnect."""
         state = self._state
         self._subscriptions.pause()
         state.note_end(error)
@@ -439,12 +454,12 @@ class Session:
             return
         try:
             is_own = isinstance(state.end, Interrupted)
-            self._tell(Disconnected(str(self.address), str(state.end), is_own))
+            self._notify(Disconnected(str(self.address), str(state.end), is_own))
             self._subscriptions.wake()
         finally:
             # Set this signal last, because it starts the reconnect. After that, this call must not
             # change the state.
-            self._upkeep.trouble.set()
+            self._upkeep.connection_lost.set()
 
     # ---- the transport of the JetStream layer
 

@@ -36,7 +36,7 @@ class SubscriptionBuffer:
         self._subject: Final = subject
         self._queue: Final = queue
         self._max_buffered: Final = max_buffered
-        self._tell: Final = tell
+        self._notify: Final = tell
         self.box: Box | None = None
         """The mailbox of the subscription, or None before `open`."""
         self._emptied: Final = Signal()
@@ -58,15 +58,15 @@ class SubscriptionBuffer:
                 if not signal.raised:
                     signal.set()
             elif (buffer := weak()) is not None:
-                buffer._drop()
+                buffer._count_dropped()
 
         return take
 
-    def _drop(self) -> None:
+    def _count_dropped(self) -> None:
         self.dropped += 1
         # Report at counts 1, 2, 4, 8 …: a flood of messages must not cause a flood of events.
         if self.dropped & (self.dropped - 1) == 0:
-            self._tell(MessagesDropped(self.subject, self.dropped))
+            self._notify(MessagesDropped(self.subject, self.dropped))
 
     @property
     def subject(self) -> str:

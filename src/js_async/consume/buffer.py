@@ -213,6 +213,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             self._left = is_done
 
     def __del__(self) -> None:
+        """Warn if the iterator was dropped, not closed, while messages could still arrive."""
         engine = self._engine
         if engine is None or self._closed or self._transport.is_closed:
             return
@@ -314,6 +315,11 @@ class MessageBuffer(ItemSource[Message[Any]]):
         return self.ready.take_nowait()
 
     async def _take_next(self, deadline: Deadline) -> Message[Any] | None:
+        """Return the next message, or None at the end. Sends pull requests as they become due.
+
+        Messages that stayed in the buffer longer than ack_wait are skipped, because the server may
+        have redelivered them. Raises `NothingInTime` at the deadline.
+        """
         ready, is_late = self.ready, False
         ready.reserve_all()
         channel, engine = self._channel, self._engine

@@ -45,6 +45,7 @@ class _Lane:
         self.filled.set()
 
     async def take(self) -> Message | None:
+        """Wait for a message and return it, or return None when the lane has ended and is empty."""
         while True:
             self.filled.clear()
             try:
@@ -154,6 +155,10 @@ class Consuming(BackgroundWork):
         pass
 
     async def _work(self) -> None:
+        """Run the workers and distribute messages to them until the consumption ends.
+
+        Waits for the running handlers before it closes the buffer.
+        """
         workers: list[Task] = []
         try:
             for number in range(self._workers):

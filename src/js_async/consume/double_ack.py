@@ -48,6 +48,7 @@ async def double_ack(
 async def _double_ack(
     transport: Transport, messages: Sequence[Message], deadline: Deadline
 ) -> list[Message]:
+    """Acknowledge all messages at once, and return those that the server did not confirm."""
     await transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []

@@ -146,6 +146,10 @@ class FetchCalls(Generic[P]):
         priority: Priority | None,
         heartbeat: Seconds | None,
     ) -> Batch[Message[P]]:
+        """Fetch with one or more pull requests until the fetch has what `wait` asks for.
+
+        Each request lasts at most a round, or the consumer's `max_expires` if that is less.
+        """
         from js_async.consume import fetch_rounds
 
         longest = fetch_rounds.ROUND
@@ -197,15 +201,15 @@ class FetchCalls(Generic[P]):
             raise unknown_keyword("Consumer.next", _unknown)
         observers = self._api.transport.observers
         if observers is None:
-            return await self._next(timeout, priority, heartbeat)
+            return await self._fetch_one(timeout, priority, heartbeat)
         with observers.begin(
             "receive", "next", stream=self._stream, consumer=self._name
         ) as operation:
-            message = await self._next(timeout, priority, heartbeat)
+            message = await self._fetch_one(timeout, priority, heartbeat)
             operation.messages = () if message is None else (message,)
             return message
 
-    async def _next(
+    async def _fetch_one(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
     ) -> Message[P] | None:
         if timeout is None:

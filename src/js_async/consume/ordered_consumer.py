@@ -152,6 +152,7 @@ class OrderedConsumer:
             await shielded(self._end)
 
     async def _end(self) -> None:
+        """Leave the consumer, and delete it and all earlier consumers that may still exist."""
         await self.leave()
         unsure, self._unsure = self._unsure, None
         if unsure is not None:

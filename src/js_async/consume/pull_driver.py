@@ -138,6 +138,7 @@ class PullDriver:
                 engine.put_back(actions)
 
     async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
+        """Carry out one action of the pull engine."""
         match action:
             case SendPull(token, batch, max_bytes):
                 # An earlier action of the same poll may have stopped the engine.

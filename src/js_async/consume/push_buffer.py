@@ -155,6 +155,11 @@ class PushBuffer(ItemSource[Message[Any]]):
             return None
 
     async def _take_next(self, deadline: Deadline) -> Message[Any] | None:
+        """Return the next message, or None at the end.
+
+        Answers flow control and checks the consumer while it waits. Raises `NothingInTime` at the
+        deadline.
+        """
         box, is_late = self._box, False
         while box is not None and not self._closed:
             if HOOKS:

@@ -90,6 +90,10 @@ class Campaign:
             await self._stopping.sleep(Deadline.after(pause))
 
     async def _campaign_once(self) -> None:
+        """Wait for the leadership, and lead until it is lost.
+
+        Returns early after `stop`, and after an error that allows another campaign.
+        """
         asking = SlotAcquisition(self._place, "leader", self._name, self._terms, self._note)
         self._asking = asking
         # `stop` cannot cancel the acquisition if it ran before `_asking` was set.
@@ -130,6 +134,10 @@ class Campaign:
         return True
 
     async def _lead(self, lease: Lease) -> None:
+        """Run one term: call `on_elected`, wait until the lease is lost, call `on_lost`.
+
+        The term ends only after the callback of the election has ended.
+        """
         self._lease = lease
         lease._start()
         self.elections += 1

@@ -110,6 +110,10 @@ class Coordination:
     def __repr__(self) -> str:
         return f"<Coordination {self._place.stream}>"
 
+    def _check_name(self, kind: str, name: str) -> None:
+        """Raise `BadArgument` if the name is invalid in a subject, before any request is sent."""
+        self._place.subjects.slot(kind, name)
+
     def lock(
         self,
         name: str,
@@ -128,7 +132,7 @@ class Coordination:
             note: Text that other clients see in the holder's record.
             on_lost: Callback that receives the lease when it is lost.
         """
-        self._place.subjects.slot("lock", name)
+        self._check_name("lock", name)
         return Lock(self._place, name, Terms.of(ttl, margin), note, on_lost)
 
     def semaphore(
@@ -151,7 +155,7 @@ class Coordination:
             note: Text that other clients see in the records of the holders.
             on_lost: Callback that receives the lease when it is lost.
         """
-        self._place.subjects.slot("semaphore", name)
+        self._check_name("semaphore", name)
         count = check_count(count, "count")
         return Semaphore(self._place, name, count, Terms.of(ttl, margin), note, on_lost)
 
@@ -163,7 +167,7 @@ class Coordination:
             count: Maximum number of permits in any period.
             per: Length of the period in whole seconds, at least 1.
         """
-        self._place.subjects.slot("rate", name)
+        self._check_name("rate", name)
         return RateLimiter(self._place, name, check_count(count, "count"), Terms.period(per, "per"))
 
     def once(self, key: str, *, ttl: Seconds | None = None, keep: Seconds | None = None) -> Once:
@@ -176,7 +180,7 @@ class Coordination:
                 starts the work.
             keep: Time in whole seconds for which the result is kept; None keeps it forever.
         """
-        self._place.subjects.slot("once", key)
+        self._check_name("once", key)
         terms = FOREVER if ttl is None else Terms.of(ttl, None)
         return Once(
             self._place, key, terms, None if keep is None else Terms.period(keep, "keep").ttl
@@ -205,7 +209,7 @@ class Coordination:
             on_lost: Handler that is called with the lease when a term has ended. The lease's `lost`
                 is the reason, or None after stepping down.
         """
-        self._place.subjects.slot("leader", name)
+        self._check_name("leader", name)
         terms = Terms.of(ttl, margin)
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 

@@ -251,7 +251,7 @@ class Slot:
         try:
             match action:
                 case Put():
-                    await self._put(action, deadline)
+                    await self._store_record(action, deadline)
                 case Look():
                     engine.looked(await self._look(deadline), unsleeping())
                 case Drop():
@@ -288,7 +288,8 @@ class Slot:
         # The record that the leader has may be the record of this tenure.
         return await self.slots.look(self.subject, deadline) if has_record else None
 
-    async def _put(self, put: Put, deadline: Deadline) -> None:
+    async def _store_record(self, put: Put, deadline: Deadline) -> None:
+        """Store a record of the slot, and pass the sequence of the stored message to the engine."""
         request = PublishRequest(
             subject=self.subject,
             data=self._record(put).encode(),

@@ -137,7 +137,7 @@ class Ingest:
         """
         async with self._lock:
             self._messages.add(entry)
-            await self._pump()
+            await self._send_backlog()
 
     async def look(self) -> None:
         """Do nothing: `_keep` ends idle batches."""
@@ -155,7 +155,7 @@ class Ingest:
     async def _flush(self) -> None:
         messages = self._messages
         while messages.in_flight or messages.backlog:
-            await self._pump()
+            await self._send_backlog()
             if messages.in_flight:
                 await self._commit()
                 await self._renew()
@@ -170,7 +170,8 @@ class Ingest:
 
     # ---- sending
 
-    async def _pump(self) -> None:
+    async def _send_backlog(self) -> None:
+        """Send the queued messages in batches until the queue is empty."""
         messages = self._messages
         while messages.backlog:
             batch = self._batch
@@ -185,7 +186,7 @@ class Ingest:
                 # After a commit it acknowledges at once.
                 await self._commit()
             elif batch.has_room:
-                await self._put(batch, messages.backlog[0])
+                await self._send_message(batch, messages.backlog[0])
             elif self._is_stuck():
                 # After an election, the leader may answer pings and still wait for messages that
                 # were lost. The commit ends the leader's wait, and the response to the commit shows
@@ -198,7 +199,11 @@ class Ingest:
         since = self._stuck_since
         return since is not None and monotonic() - since >= self._limits.timeout / 2
 
-    async def _put(self, batch: FastBatch, entry: FastMessage) -> None:
+    async def _send_message(self, batch: FastBatch, entry: FastMessage) -> None:
+        """Send the first message of the queue as the next message of a batch.
+
+        A message that is too large fails alone. After any other failed send, the batch fails.
+        """
         headers, messages = entry.headers, self._messages
         if not batch.sent:
             # Without this header, another stream with the subject could open the batch.
@@ -242,11 +247,11 @@ class Ingest:
         batch = self._batch
         self._stuck_since = None
         if not batch.is_over:
-            await self._nudge(batch, batch.commit_reply())
+            await self._request_response(batch, batch.commit_reply())
         while not batch.is_over:
             await self._wait(batch, batch.commit_reply)
 
-    async def _nudge(self, batch: FastBatch, reply: bytes) -> None:
+    async def _request_response(self, batch: FastBatch, reply: bytes) -> None:
         try:
             await self._write(batch.subject, reply, b"", b"")
         except TwinstreamError as error:
@@ -270,7 +275,7 @@ class Ingest:
                 await self._api.transport.wait(self._signal, Deadline.after(patience / _SHARES))
         except TwinstreamError as error:
             batch.fail(error)
-        came = self._signal.is_set()
+        has_arrived = self._signal.is_set()
         self._signal.clear()
         if batch.passed != passed:
             self._stuck_since = None
@@ -281,12 +286,12 @@ class Ingest:
             batch.fail(
                 RequestTimeout(f"{batch.stream}: no acknowledgement of the batch in time{heard}")
             )
-        elif came:
+        elif has_arrived:
             return
         elif batch.vanished is not None:
             batch.fail(batch.vanished)
         else:
-            await self._nudge(batch, reply())
+            await self._request_response(batch, reply())
 
     # ---- answers
 

@@ -214,6 +214,7 @@ class GroupWorker(BackgroundWork):
         self._spawn(run, name)
 
     async def _stay_member(self, membership: Membership) -> None:
+        """Carry out the steps of the membership until `stop` or the end of the group."""
         try:
             while True:
                 self._woken.clear()
@@ -233,6 +234,7 @@ class GroupWorker(BackgroundWork):
             await self._close(membership)
 
     async def _next_step(self, membership: Membership) -> Step:
+        """Return the next step, after all changes of the group and of the worker were read."""
         if self._failure is not None:
             raise self._failure
         # The caller has cleared the signal of everything below. So do not wait before all of it was

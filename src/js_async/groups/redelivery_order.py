@@ -77,14 +77,14 @@ class RedeliveryOrder:
             if message is None:
                 return None
             if self._gap_at is None:
-                return self._noted(message)
+                return self._remember(message)
             if not await self._settle(message):
                 return None
         message = self._sorted.popleft()
         self._buffer.progress.release(message)
-        return self._noted(message)
+        return self._remember(message)
 
-    def _noted(self, message: Message) -> Message:
+    def _remember(self, message: Message) -> Message:
         if len(self._returned) > self._most:
             self._returned = {
                 seq: each for seq, each in self._returned.items() if not each.is_acknowledged
@@ -96,7 +96,7 @@ class RedeliveryOrder:
         """Return the next message as it arrives, and note if a delivery before it is missing."""
         message = await self._buffer.take(deadline)
         if message is not None:
-            # The object that the handler acknowledges, so that `_noted` can forget it afterwards.
+            # Keep the object that the handler acknowledges, so that `_remember` can drop it then.
             message = group_message(message)
             seq = message.metadata.consumer_seq
             if seq != self._last_seq + 1:
@@ -111,8 +111,8 @@ class RedeliveryOrder:
         Does not wait longer than `patience` after the last gap. Returns False at the end of the
         messages.
         """
-        self._keep(first)
-        while not await self._has_all():
+        self._add(first)
+        while not await self._has_all_unacknowledged():
             if self._until.expired():
                 # By now, the server has repeated all lost deliveries. A message can only be missing
                 # if an earlier instance still works on it and has extended its ack_wait.
@@ -128,7 +128,7 @@ class RedeliveryOrder:
         self._has_taken_over = True
         return True
 
-    def _keep(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         progress, seq = self._buffer.progress, message.metadata.stream_seq
         earlier = self._buffered.get(seq)
         if earlier is not None:
@@ -136,7 +136,12 @@ class RedeliveryOrder:
         progress.hold(message)
         self._buffered[seq] = message
 
-    async def _has_all(self) -> bool:
+    async def _has_all_unacknowledged(self) -> bool:
+        """Return whether all unacknowledged messages of the consumer have arrived, by its info.
+
+        Also returns True if the consumer was deleted. Returns False if the info is not available
+        now, and at the end of the messages.
+        """
         try:
             info = await self._consumer.info()
         except ConsumerNotFound:
@@ -167,7 +172,7 @@ class RedeliveryOrder:
                 message = await self._receive(deadline)
                 if message is None:
                     return False
-                self._keep(message)
+                self._add(message)
         except RequestTimeout:
             return True
 

@@ -53,15 +53,15 @@ class SubjectCheck:
             try:
                 if await self._last_subject(">") is None:
                     continue
-                trouble = await self._trouble()
+                problem = await self._problem()
             except PermissionDenied:
                 return
             except TwinstreamError:
                 # There is no connection or no leader, or the stream was deleted, which the worker
                 # notices itself.
                 continue
-            if trouble:
-                text = f"{self._names} receives no messages: {trouble}"
+            if problem:
+                text = f"{self._names} receives no messages: {problem}"
                 self._report(PullWarning(text), kind=text)
             return
 
@@ -73,7 +73,7 @@ class SubjectCheck:
             return None
         return message.subject
 
-    async def _trouble(self) -> str:
+    async def _problem(self) -> str:
         """Return why no message of the stream reaches the group; empty if one does."""
         config = self._membership.config
         is_static = self._names.kind == "static"

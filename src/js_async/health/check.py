@@ -89,6 +89,7 @@ class _Look:
         self._offline: Final[dict[Key, str]] = {}
 
     async def sample(self, only: str | None) -> Sample:
+        """Request the states of all streams, or of the stream `only`, and of their consumers."""
         if only is None:
             await self._ask_for_streams()
         else:
@@ -134,6 +135,7 @@ class _Look:
         self._note_absent(listing.missing, listing.offline, lambda name: (name, ""))
 
     async def _ask_for_consumers(self, stream: str) -> None:
+        """Request the states of a stream's consumers. Note those that did not respond."""
         listing = self._jet.bind_stream(stream).consumers(timeout=self._left())
         try:
             async for consumer in listing:

@@ -235,6 +235,11 @@ class KeyValue(NoContainer, Generic[V]):
     async def _find(
         self, key: str, revision: int | None, stale: bool, timeout: Seconds | None
     ) -> Entry[V] | None:
+        """Return the last entry of a key, or that of `revision`; return None if there is none.
+
+        A direct get may come from a replica that lags behind. With `stale` false, its result counts
+        only if it is not older than the last write of this client.
+        """
         place = self._place
         stored, deadline = self._codecs.stored_key(key), place.api.deadline(timeout)
         if revision is None:

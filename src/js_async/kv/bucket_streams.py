@@ -295,16 +295,16 @@ class BucketStreams:
         name = self.stream.name
         try:
             if direct:
-                found = await self._ask(request, True, deadline)
+                found = await self._get_message(request, True, deadline)
                 if found is not None and found.stream_name == name:
                     return found
                 # No message was found, or a mirror responded. The responder may lag behind, so the
                 # leader is asked.
-            return await self._ask(request, False, deadline)
+            return await self._get_message(request, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
-    async def _ask(
+    async def _get_message(
         self, request: dict[str, Any], direct: bool, deadline: Deadline
     ) -> StreamMessage | None:
         timeout = deadline.remaining()

@@ -421,6 +421,10 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
     async def _wrote(
         self, key: str, value: V | None, revision: int, operation: KeyValueOperation
     ) -> int:
+        """Enter a write of this client into the cache, so that a later read returns it.
+
+        Returns `revision`. A key outside the filters of the cache is ignored.
+        """
         stored = self._codecs.stored_key(key)
         if self._matches is not None and not self._matches(stored.encode()):
             return revision

@@ -219,6 +219,7 @@ class PutPipeline(Pipeline):
         super()._act(entry, action)
 
     async def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
+        """Find out whether the write was stored before the connection broke; set its outcome."""
         item = self._items.get(entry.reply)
         if item is None or not isinstance(refusal, ConnectionLost):
             await super()._prove(entry, refusal)

@@ -225,8 +225,8 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         """Results of `read` that were not returned yet."""
         # The number of results in `ready` that are held back while it is unknown whether one of
         # them is the last initial value: 0 or 1.
-        self._held = 0
-        self._holds = False
+        self._held_back = 0
+        self._holds_back_last = False
         # The revision of the last message that was passed to `read`, and whether more messages were
         # pending when the server sent this message.
         self._revision = 0
@@ -251,10 +251,10 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         if isinstance(report, ConsumerRecreated) and report.name == self._place.stream.name:
             self.state.restart()
             self._revision = 0
-            if self._held:
+            if self._held_back:
                 # An initial value of the old bucket, whose state is incomplete for ever.
                 self.ready.clear()
-            self._held = int(self._holds)
+            self._held_back = int(self._holds_back_last)
         if self._on_report is not None:
             self._on_report(report)
 
@@ -266,7 +266,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
 
     def hold_last(self) -> None:
         """Hold each initial value back until it is known whether it is the last one."""
-        self._holds, self._held = True, 1
+        self._holds_back_last, self._held_back = True, 1
 
     @property
     def is_current(self) -> bool:
@@ -324,7 +324,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
 
         A result that is held back counts as none.
         """
-        if len(self.ready) > self._held:
+        if len(self.ready) > self._held_back:
             try:
                 return self.ready.popleft()
             except IndexError:
@@ -333,6 +333,10 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         return None
 
     async def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
+        """Return the next result or `CAUGHT_UP`, or None if the watch was closed.
+
+        Before `state.is_live`, it also checks whether the initial values are complete.
+        """
         state, messages = self.state, self.messages
         try:
             while True:
@@ -344,46 +348,46 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 if step is not None:
                     return step
                 if not state.is_live and self._revision >= messages.last_at_start:
-                    await self._judge(deadline)
+                    await self._check_completeness(deadline)
                 if state.is_live and not state.is_marked:
                     if self.is_followed:
                         # Before the mark is taken, so that an interrupted call loses no mark.
                         within = self._place.api.deadline().earlier(deadline.at)
                         await messages.pull_ahead(within)
                     if state.take_mark():
-                        held, self._held = self._release(), 0
-                        return CAUGHT_UP if held is None else held
-                messages.take_run(self._keep)
-                if len(self.ready) > self._held:
+                        held_back, self._held_back = self._take_held_back(), 0
+                        return CAUGHT_UP if held_back is None else held_back
+                messages.take_run(self._read_message)
+                if len(self.ready) > self._held_back:
                     continue
                 message = await (
                     messages.take(deadline) if state.is_live else self._initial(deadline)
                 )
                 if message is not None:
-                    self._keep(frame_of(message), position_of(message.metadata))
-                    if len(self.ready) <= self._held and deadline.expired():
+                    self._read_message(frame_of(message), position_of(message.metadata))
+                    if len(self.ready) <= self._held_back and deadline.expired():
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):
-                    await self._judge(deadline)
+                    await self._check_completeness(deadline)
         except TwinstreamError as error:
-            held = self._release()
-            if held is not None:
+            held_back = self._take_held_back()
+            if held_back is not None:
                 # The next call raises the error, unless the reason has passed.
-                return held
+                return held_back
             if isinstance(error, RequestTimeout):
                 # The request that was in progress is only the cause.
                 reason = "no entry in time" if "$JS" in str(error) else error
                 raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
             self._place.raise_for(error)
 
-    def _release(self) -> S | None:
+    def _take_held_back(self) -> S | None:
         """Return the result that is held back, or None."""
-        held, self._held = self._held, 0
-        step = self.take_nowait() if held else None
-        self._held = held
+        held_back, self._held_back = self._held_back, 0
+        step = self.take_nowait() if held_back else None
+        self._held_back = held_back
         return step
 
-    def _keep(self, frame: Frame, position: Position) -> None:
+    def _read_message(self, frame: Frame, position: Position) -> None:
         """Pass a message to `read`, and append the result to `ready`.
 
         A message that was passed before is skipped: `messages` may return a message again if a call
@@ -427,7 +431,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 raise
         return None
 
-    async def _judge(self, deadline: Deadline) -> None:
+    async def _check_completeness(self, deadline: Deadline) -> None:
         """Check whether the initial values are complete, and if so, set `state.is_live`.
 
         If the watch has read up to the last sequence known so far, this requests the stream's

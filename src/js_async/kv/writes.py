@@ -305,6 +305,10 @@ class BucketWrites:
         ttl: Ttl | None,
         deadline: Deadline,
     ) -> SubjectWrite:
+        """Prepare a write that succeeds only if `revision` is the key's last revision.
+
+        Revision 0 means that the key has no message.
+        """
         stream = await self._place.target(deadline)
         subjects = self._place.subjects
         subject = subjects.to_write(key)

@@ -63,9 +63,13 @@ class OldContent:
             await place.remove_content(nuid, info.revision)
 
     async def _reason_to_keep(self, place: ObjectPlace, nuid: str) -> str:
-        held = await self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
+        """Return why the content must stay, or an empty text if no object needs it.
+
+        Raises `RequestTimeout` if another call does not finish its read of the metadata in time.
+        """
+        has_turn = await self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
         try:
-            if not held:
+            if not has_turn:
                 raise RequestTimeout("the descriptions of the store are being read")
             await self._read(place)
             if self._claims.is_full:
@@ -74,7 +78,7 @@ class OldContent:
             name = await self._needed_by(place, nuid)
             return "" if name is None else f"object {name!r} has the same content"
         finally:
-            self._reading.release(held)
+            self._reading.release(has_turn)
 
     async def _growth(self, place: ObjectPlace, nuid: str, since: int | None) -> str:
         """Return why a content with chunks after a sequence is kept, "" if there are none.

@@ -342,8 +342,9 @@ class ObjectPlace:
                     pass
             new = make(old)
             subject = self.subjects.info(name)
-            elsewhere = message is not None and message.subject != subject
-            expected = 0 if message is None or elsewhere else message.seq
+            # If the metadata has the subject that nats.java uses, `subject` itself has no message.
+            has_other_subject = message is not None and message.subject != subject
+            expected = 0 if message is None or has_other_subject else message.seq
             try:
                 stored = await self._store(subject, new, expected)
             except WrongLastSequence:
@@ -365,6 +366,11 @@ class ObjectPlace:
             await self.remove(other, info.revision or 0)
 
     async def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
+        """Publish the metadata if `expected` is the last sequence of its subject.
+
+        Returns the metadata with its revision and time. Raises `WrongLastSequence` if another
+        client wrote first.
+        """
         now = datetime.now(UTC)
         data = info_bytes(info, now)
         request = PublishRequest(

@@ -115,6 +115,7 @@ class ObjectUpload:
             return info
 
     async def _run(self, source: ObjectSource) -> ObjectInfo:
+        """Send the content, store the metadata, and remove the content that it replaces."""
         self._size = size_of(source)
 
         def describe(_: ObjectInfo | None) -> ObjectInfo:
@@ -145,6 +146,7 @@ class ObjectUpload:
             raise failed from error
 
     async def _send(self, source: ObjectSource) -> None:
+        """Cut the content into chunks, send them and wait for their acknowledgements."""
         chunker, chunks = self._chunker, self._chunks
         async for piece in pieces(source):
             if len(piece) < _SMALL:
@@ -159,6 +161,10 @@ class ObjectUpload:
         await chunks.flush()
 
     def _described(self) -> ObjectInfo:
+        """Return the metadata of the content that was sent.
+
+        Raises `DigestMismatch` if the caller gave another digest.
+        """
         chunker = self._chunker
         sha = chunker.sha.digest()
         if self._wanted is not None and sha != self._wanted:

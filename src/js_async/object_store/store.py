@@ -278,6 +278,11 @@ class ObjectStore(NoContainer):
     async def _find(
         self, name: str, follow: bool, deleted: bool, deadline: Deadline | None
     ) -> tuple[ObjectPlace, ObjectInfo]:
+        """Return the metadata of an object and the store that contains it.
+
+        With `follow`, a link leads to its target, perhaps in another store. Without it, a link
+        raises `LinkError`. With `deleted`, metadata of a deleted object is returned, too.
+        """
         place = await self._place(deadline)
         if deleted:
             found = await place.info(name, deleted=True)
@@ -516,6 +521,11 @@ class ObjectStore(NoContainer):
     async def _renamed(
         self, place: ObjectPlace, name: str, changed: Callable[[ObjectInfo], ObjectInfo]
     ) -> ObjectInfo:
+        """Store the metadata under the new name, then remove the old name.
+
+        If another client changed the object between the two steps, the new name is removed again,
+        and `ObjectChanged` is raised.
+        """
         old = await place.info(name)
         target = changed(old)
 
@@ -559,6 +569,11 @@ class ObjectStore(NoContainer):
             return await self._delete(place, name, None if timeout is None else deadline)
 
     async def _delete(self, place: ObjectPlace, name: str, deadline: Deadline | None) -> ObjectInfo:
+        """Mark an object as deleted and remove its content. Return the new metadata.
+
+        Metadata that cannot be read is replaced. An object that is deleted already only loses
+        content that remained.
+        """
         try:
             info = await place.info(name, deleted=True)
         except InvalidObjectInfo:
@@ -722,6 +737,10 @@ class ObjectStore(NoContainer):
             return await self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
 
     async def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> SweepResult:
+        """Count, and without `dry_run` remove, the chunks that no metadata refers to.
+
+        Uploads with a chunk younger than `age` seconds are kept: they may be in progress.
+        """
         place, stream = await self._place(), self._stream
         place.check_writable()
         found = stream.subjects(place.subjects.all_chunks, timeout=idle_timeout)

@@ -191,14 +191,14 @@ class OutboxRelay(BackgroundWork):
         before = self.stored
         try:
             while True:
-                trouble = await self._sender.round(deadline)
-                if trouble is None:
+                failure = await self._sender.round(deadline)
+                if failure is None:
                     self._sender.raise_refused()
                     return self.stored - before
                 if self._stopping.is_set():
-                    raise TwinstreamError(f"events are still pending; {trouble}") from trouble
+                    raise TwinstreamError(f"events are still pending; {failure}") from failure
                 if deadline.remaining() < self._failures.next_pause:
-                    raise RequestTimeout(f"events are still pending; {trouble}") from trouble
+                    raise RequestTimeout(f"events are still pending; {failure}") from failure
                 await self._pause()
         finally:
             self._is_flushing = False
@@ -207,6 +207,11 @@ class OutboxRelay(BackgroundWork):
     # ---- work
 
     async def _work(self) -> None:
+        """Run rounds until `stop`, then release the outbox.
+
+        Pauses after a failed round. After a complete round, it waits for new events, or for the
+        poll interval.
+        """
         try:
             while not self._stopping.is_set():
                 if HOOKS:
@@ -215,8 +220,8 @@ class OutboxRelay(BackgroundWork):
                 if self._stopping.is_set():
                     # `stop` may have set `_awake` just before it was cleared.
                     break
-                trouble = await self._sender.round(NEVER)
-                if trouble is None:
+                failure = await self._sender.round(NEVER)
+                if failure is None:
                     self._failures.clear()
                     await self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stopping.is_set():

@@ -122,7 +122,7 @@ class OutboxSender:
         """
         try:
             await self._check()
-            return await self._pages(deadline)
+            return await self._send_pages(deadline)
         except (UnsuitableSettings, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
@@ -136,80 +136,84 @@ class OutboxSender:
             self._window = window
             self.stored += window.found
 
-    async def _pages(self, deadline: Deadline) -> TwinstreamError | None:
+    async def _send_pages(self, deadline: Deadline) -> TwinstreamError | None:
         """Send the pending events page by page. Return an error if one of them must be sent again.
 
         Returns None if all events were stored or refused. If an error concerns only its event, the
         next page is still sent. After any other error, the method returns.
         """
-        passed: TwinstreamError | None = None
+        last_error: TwinstreamError | None = None
         after = 0
-        held: set[str] = set()
-        began = False
-        while events := await self._pending(after):
+        failed_keys: set[str] = set()
+        is_first = True
+        while events := await self._next_events(after):
             # Send the first page even after the deadline, so that short timeouts allow progress.
-            if self._stopping.is_set() or (began and deadline.expired()):
-                return passed or self._cut_short()
-            began = True
-            all_went, trouble = await self._page(events, held, deadline)
-            if trouble is not None and not (all_went and is_of_event_alone(trouble)):
-                return trouble
-            passed = trouble or passed
-            if passed is not None and all_went:
+            if self._stopping.is_set() or (not is_first and deadline.expired()):
+                return last_error or self._cut_short()
+            is_first = False
+            is_finished, error = await self._send_page(events, failed_keys, deadline)
+            concerns_event_only = is_finished and error is not None and is_of_event_alone(error)
+            if error is not None and not concerns_event_only:
+                return error
+            last_error = error or last_error
+            if last_error is not None and is_finished:
+                # Failed events stay pending, so read the next page from behind this one.
                 after = events[-1].number
-        return passed
+        return last_error
 
-    async def _pending(self, after: int) -> list[OutboxEvent]:
+    async def _next_events(self, after: int) -> list[OutboxEvent]:
         return await self._store.call(lambda store: store.pending(_PAGE, after))
 
-    async def _page(
-        self, events: list[OutboxEvent], held: set[str], deadline: Deadline
+    async def _send_page(
+        self, events: list[OutboxEvent], failed_keys: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
         """Send the events of a page. Return whether the page is finished, and the gravest error.
 
         The page is not finished if `stop` was called, if the deadline has passed, or if the stream
         had to be scanned first. The error is None if no event must be sent again.
 
-        `held` contains the keys of events that failed. Other events of these keys are not sent.
+        `failed_keys` contains the keys of events that failed. Other events of these keys are not
+        sent.
         """
-        lanes = Lanes(events, held)
+        lanes = Lanes(events, failed_keys)
         done: list[int] = []
-        trouble: TwinstreamError | None = None
-        began = False
-        while wave := lanes.next_wave():
-            if began and (self._stopping.is_set() or deadline.expired()):
+        gravest: TwinstreamError | None = None
+        is_first = True
+        while batch := lanes.next_wave():
+            # Send the first batch even after the deadline, so that short timeouts allow progress.
+            if not is_first and (self._stopping.is_set() or deadline.expired()):
                 await self._finish(done)
-                return False, trouble or self._cut_short()
-            began = True
-            wave = await self._sound(wave, lanes)
-            if self._window is not None and not self._window.may_send(wave):
+                return False, gravest or self._cut_short()
+            is_first = False
+            batch = await self._refuse_damaged(batch, lanes)
+            if self._window is not None and not self._window.may_send(batch):
                 await self._finish(done)
-                await self._look_again(self._window)
-                return False, trouble
-            requests = [request_of(event, self._stream) for event in wave]
+                await self._scan_again(self._window)
+                return False, gravest
+            requests = [request_of(event, self._stream) for event in batch]
             results = await self._writer.write(requests)
-            for event, result in zip(wave, results, strict=True):
+            for event, result in zip(batch, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
                     self._failures.clear()
                 else:
                     lanes.hold(event)
-                    trouble = graver(trouble, await self._failed(event, result))
+                    gravest = graver(gravest, await self._failed(event, result))
             if len(done) >= _TOGETHER:
                 await self._finish(done)
                 done = []
         await self._finish(done)
-        return True, trouble
+        return True, gravest
 
-    async def _sound(self, wave: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
-        """Refuse the events of a wave that could not be read, and return the others."""
-        for event in wave:
+    async def _refuse_damaged(self, batch: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
+        """Refuse the events of a batch that could not be read, and return the others."""
+        for event in batch:
             if event.damage:
                 lanes.hold(event)
                 await self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
-        return [event for event in wave if not event.damage]
+        return [event for event in batch if not event.damage]
 
-    async def _look_again(self, window: OutboxWindow) -> None:
+    async def _scan_again(self, window: OutboxWindow) -> None:
         before = window.found
         await window.look()
         self.stored += window.found - before

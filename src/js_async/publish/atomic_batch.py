@@ -200,6 +200,11 @@ class AtomicBatch(Closable, BlockHint):
             await self._add(request)
 
     async def _add(self, request: PublishRequest) -> None:
+        """Add a message to the batch.
+
+        The last message must carry the commit. So the newest message stays here until the next one
+        arrives, unless the commit is a message of its own.
+        """
         deadline = self._api.deadline(self._timeout)
         check_subject(request.subject)
         await self._api.transport.ready(deadline)
@@ -223,6 +228,7 @@ class AtomicBatch(Closable, BlockHint):
         return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
 
     async def _send(self, part: _Part) -> None:
+        """Send a message of the batch. Only the first one waits for its response."""
         transport = self._api.transport
         self._subject = part.subject
         self._sent += 1
@@ -373,16 +379,16 @@ class AtomicBatch(Closable, BlockHint):
         self._need_open()
         self._wanted = True
         self._close(AtomicOutcome.ABANDONED, "it was abandoned")
-        await self._drop()
+        await self._drop_on_server()
 
     async def _give_up(self, error: BaseException) -> None:
         refused = isinstance(error, JetStreamError | BadArgument)
         outcome = AtomicOutcome.REFUSED if refused else AtomicOutcome.ABANDONED
         self._close(outcome, self._explained(error))
         if not isinstance(error, JetStreamError):
-            await self._drop()
+            await self._drop_on_server()
 
-    async def _drop(self) -> None:
+    async def _drop_on_server(self) -> None:
         """Ask the server to drop the batch now, if connected.
 
         Otherwise it would count towards the limit of open batches until it expires.
@@ -430,6 +436,7 @@ class AtomicBatch(Closable, BlockHint):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Commit the batch at the end of the block, or abandon it after an error of the block."""
         if self._is_parents:
             return
         if self._outcome is AtomicOutcome.OPEN:
@@ -440,5 +447,8 @@ class AtomicBatch(Closable, BlockHint):
             else:
                 self._wanted = True
                 self._close(AtomicOutcome.ABANDONED, "no message was added")
-        elif error is None and self._ack is None and not self._wanted:
-            raise self._failed("the block continued after that failure")
+        else:
+            has_failed = self._ack is None and not self._wanted
+            # Do not replace an error of the block.
+            if has_failed and error is None:
+                raise self._failed("the block continued after that failure")

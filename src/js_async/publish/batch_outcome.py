@@ -72,6 +72,10 @@ class BatchTrace:
         return None
 
     async def _look(self, deadline: Deadline) -> PubAck | None:
+        """Close the batch on the server, and search the stream for its last message.
+
+        Returns the batch's acknowledgement, or None if the stream does not contain the batch.
+        """
         await self._shut(deadline)
         name = await self._stream(deadline)
         info = await self._api.stream_info(name, deadline)

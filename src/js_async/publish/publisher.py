@@ -171,6 +171,7 @@ class Publisher(Leaving):
                 await self._start()
 
     async def _start(self) -> None:
+        """Open the inbox and start the task or thread that looks after messages in flight."""
         work, ended = self._work, Signal()
         self._ended = ended
 
@@ -265,6 +266,7 @@ class Publisher(Leaving):
         return PublishHandle(self, entry)
 
     async def _take_room(self, entry: InFlight) -> bool:
+        """Count a message into the window. Return False if the window is full."""
         size = entry.size
         async with self._lock:
             if self._closed:

@@ -55,13 +55,13 @@ async def prove(
             f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
             " because the first was stored; with a msg_id this could be determined"
         ) from refusal
-    asks = not PROBED_ID.affects(api.transport.server_info.version_numbers)
+    may_probe = not PROBED_ID.affects(api.transport.server_info.version_numbers)
     pauses = iter(_BACKOFF)
     while True:
         try:
-            if asks:
-                return await _ask(api, request, deadline)
-            return await _find(api, request, refusal, deadline)
+            if may_probe:
+                return await _send_probe(api, request, deadline)
+            return await _find_last(api, request, refusal, deadline)
         except OutcomeUnknown:
             raise
         except TwinstreamError as error:
@@ -74,7 +74,12 @@ async def prove(
         await sleep(pause)
 
 
-async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
+async def _send_probe(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
+    """Send the probe, and return the acknowledgement of the stored message.
+
+    Raises the refusal of the probe if no acknowledgement follows it: one server of a cluster may
+    refuse an id that another one acknowledges.
+    """
     headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
     replies, subject = api.transport.replies, check_subject(request.subject)
     is_final = FinalReply(refuses_unknown_id if api.transport.server_info.cluster else None)
@@ -95,9 +100,13 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     return read_pub_ack(answer.take(request.subject), request.subject)
 
 
-async def _find(
+async def _find_last(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
+    """Search for a message by its id, as the last message of its subject.
+
+    Raises `OutcomeUnknown` if the last message is another one.
+    """
     from js_async.read.get_message import get_message
 
     target = api.subjects.streams("NAMES")

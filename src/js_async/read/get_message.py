@@ -143,6 +143,7 @@ async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
 async def _direct(
     api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
 ) -> StreamMessage:
+    """Read a message by direct get, which any replica of the stream may answer."""
     subject, payload = None, b""
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:

@@ -123,7 +123,7 @@ class DirectPages:
         self._pending: _PageRequest | None = None
 
     async def begin(self, ask: Page) -> None:
-        """Request a page."""
+        """Send the request for a page, which `page` then receives."""
         transport = self._api.transport
         await transport.ready(self._api.deadline())
         box, reply = await self._inbox.open(self._subject)
@@ -136,6 +136,7 @@ class DirectPages:
             bulk = DirectBulk(box.sid, token, self._stream)
         pending = _PageRequest(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
+            # Before the request, because the response may arrive during the send.
             transport.hold_back(bulk)
         await transport.send(self._subject, pending.token, b"", _json(body))
         self._pending = pending
@@ -184,23 +185,23 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # `_has_list`: whether the current consumer delivers only the last message of each subject.
-        # `_few`: the maximum number of messages per page of such a consumer.
-        self._has_list = False
-        self._few = _FEW
+        # Whether the current consumer delivers only the last message of each subject.
+        self._lists_subjects = False
+        # The maximum number of messages per page of such a consumer.
+        self._list_batch = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api, _owner(stream))
         self._pending: _PageRequest | None = None
         self._name = ""
         # The name of a consumer that may exist on the server, because the call that creates it
         # failed or was interrupted. Otherwise empty.
-        self._unsure = ""
+        self._unconfirmed_name = ""
         # Whether the next message exceeds the byte limit of a page.
-        self._whole = False
+        self._next_exceeds_limit = False
 
     def __del__(self) -> None:
         # `close` clears the names. They are missing if `__init__` was interrupted.
-        name = getattr(self, "_name", "") or getattr(self, "_unsure", "")
+        name = getattr(self, "_name", "") or getattr(self, "_unconfirmed_name", "")
         if name:
             self._api.transport.part(self._deletion(name).encode())
 
@@ -211,15 +212,18 @@ class ConsumerPages:
             await self._create(seq)
 
     async def begin(self, ask: Page) -> None:
-        """Request a page, after creating the consumer if necessary."""
+        """Send a pull request for a page, which `page` then receives.
+
+        If the reader has no consumer, one is created first.
+        """
         transport = self._api.transport
         await self.open(ask.seq)
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
         box, reply = await self._inbox.open(subject)
         body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
-        if self._has_list:
-            body = {"batch": min(ask.batch, self._few), "no_wait": True}
-        elif self._whole:
+        if self._lists_subjects:
+            body = {"batch": min(ask.batch, self._list_batch), "no_wait": True}
+        elif self._next_exceeds_limit:
             body = {"batch": 1, "no_wait": True}
         token = reply[reply.rfind(".") + 1 :].encode()
         bulk = None
@@ -240,39 +244,45 @@ class ConsumerPages:
             end = await pending.answer(self._inbox, answer)
         except RequestTimeout:
             # The server does not respond, so do not wait for its response to the deletion.
-            await self._drop(wait=False)
+            await self._delete_consumer(wait=False)
             raise
         except TwinstreamError:
-            await self._drop()
+            await self._delete_consumer()
             raise
         if end.failure:
-            await self._drop()
-        if self._has_list and page.payloads:
+            await self._delete_consumer()
+        if self._lists_subjects and page.payloads:
             largest = max(map(len, page.payloads)) + max(map(len, page.headers))
-            self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
+            self._list_batch = min(self._list_batch * 4, max(1, ask.max_bytes // max(1, largest)))
         # If no message fitted into the page, the next message exceeds the byte limit. It is then
         # requested alone, without the limit.
-        self._whole = end.more and read.next_seq == ask.seq
+        self._next_exceeds_limit = end.more and read.next_seq == ask.seq
         return end
 
     async def _create(self, seq: int) -> None:
+        """Create the consumer that delivers from `seq` on.
+
+        `_unconfirmed_name` keeps the name until the server has confirmed the consumer, so that
+        `close` also deletes a consumer whose creation was interrupted.
+        """
         transport = self._api.transport
         version, filters = transport.server_info.version_numbers, self._filters
-        if (version < _CROSSING_SINCE and crossing(filters)) or (
-            MIXED_FILTERS.affects(version) and mixed(filters)
-        ):
+        refuses = version < _CROSSING_SINCE and crossing(filters)
+        misses_messages = MIXED_FILTERS.affects(version) and mixed(filters)
+        if refuses or misses_messages:
+            # Let the server deliver all messages, and filter them here.
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
         # With `last_per_subject`, the first consumer delivers the last message of each subject. A
         # later consumer delivers all messages from `seq` on.
-        self._has_list, self._last_per_subject = self._last_per_subject, False
+        self._lists_subjects, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # The request may be repeated, because the name of the consumer is unique.
         body = {"stream_name": self._stream, "config": config}
-        if self._unsure:
-            await self._drop(wait=False)
-        self._unsure = name
+        if self._unconfirmed_name:
+            await self._delete_consumer(wait=False)
+        self._unconfirmed_name = name
         try:
             try:
                 await self._api.call_raw(target, body, repeatable=True)
@@ -286,9 +296,9 @@ class ConsumerPages:
             # An earlier attempt may have created the consumer.
             raise
         except (JetStreamError, PermissionDenied):
-            self._unsure = ""
+            self._unconfirmed_name = ""
             raise
-        self._name, self._unsure = name, ""
+        self._name, self._unconfirmed_name = name, ""
 
     def _config(self, name: str, seq: int) -> tuple[dict[str, Any], list[str]]:
         """Return the configuration of a consumer that starts at `seq`, and its filters."""
@@ -315,7 +325,7 @@ class ConsumerPages:
             config["filter_subjects"] = filters
         return config, filters
 
-    async def _drop(self, *, wait: bool = True) -> None:
+    async def _delete_consumer(self, *, wait: bool = True) -> None:
         """Delete the consumer and unsubscribe.
 
         Late messages of this consumer then cannot end up in a page of the next consumer. If `wait`
@@ -325,8 +335,8 @@ class ConsumerPages:
             self._pending.give_up()
         self._pending = None
         await self._inbox.close()
-        name, self._name = self._name or self._unsure, ""
-        self._unsure = ""
+        name, self._name = self._name or self._unconfirmed_name, ""
+        self._unconfirmed_name = ""
         if not name:
             return
         target = self._deletion(name)
@@ -347,7 +357,7 @@ class ConsumerPages:
 
     async def close(self, *, wait: bool = True) -> None:
         """Delete the consumer and unsubscribe, even if the caller is cancelled meanwhile."""
-        await shielded(partial(self._drop, wait=wait))
+        await shielded(partial(self._delete_consumer, wait=wait))
 
 
 class LeaderPages:
@@ -373,7 +383,7 @@ class LeaderPages:
         seq = ask.seq
         for _ in range(min(ask.batch, _LEADER_PAGE)):
             try:
-                found = await self._after(seq)
+                found = await self._first_from(seq)
             except JetStreamError as error:
                 if isinstance(error, NoResponders) or not is_transient(error):
                     raise
@@ -386,16 +396,16 @@ class LeaderPages:
             page.add_stored(found)
         return PageEnd(more=True)
 
-    async def _after(self, seq: int) -> dict[str, Any] | None:
+    async def _first_from(self, seq: int) -> dict[str, Any] | None:
         """Return the first message from `seq` on that matches a filter, or None."""
         for subject in self._filters:
             known = self._next.get(subject, _UNKNOWN)
             if known is not None and int(known["seq"]) < seq:
-                self._next[subject] = await self._ask(subject, seq)
+                self._next[subject] = await self._request_message(subject, seq)
         found = [each for each in self._next.values() if each is not None]
         return min(found, key=_seq, default=None)
 
-    async def _ask(self, subject: str, seq: int) -> dict[str, Any] | None:
+    async def _request_message(self, subject: str, seq: int) -> dict[str, Any] | None:
         try:
             answer = await self._api.call_raw(self._target, next_request(subject, seq))
         except MessageNotFound:

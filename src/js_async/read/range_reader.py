@@ -106,7 +106,7 @@ class RangeReader:
         # A page whose read was cancelled or interrupted. The next call continues it.
         self._unfinished: StoredPage | None = None
         self._finished: StoredPage | None = None
-        self._trouble = "the replicas have not caught up with the leader"
+        self._last_failure = "the replicas have not caught up with the leader"
 
     @property
     def first_seq(self) -> int:
@@ -133,12 +133,16 @@ class RangeReader:
             raise
 
     async def _next_page(self) -> StoredPage | None:
+        """Follow the steps of the engine to the next page, or to the end of the range.
+
+        An interrupted call keeps its page, and the next call returns it.
+        """
         while self._finished is None:
             step = self._read.step
             if isinstance(step, Finished):
                 return None
             if isinstance(step, Page):
-                page = await self._page(step)
+                page = await self._read_page(step)
                 if self._read.next_seq > step.seq:
                     self._deadline = Deadline.after(self._timeout)
                 if len(page):
@@ -168,9 +172,14 @@ class RangeReader:
         try:
             await self._source.begin(step)
         except TwinstreamError as error:
-            self._trouble = str(error)  # `_page` requests the page again
+            self._last_failure = str(error)  # `_read_page` requests the page again
 
-    async def _page(self, step: Page) -> StoredPage:
+    async def _read_page(self, step: Page) -> StoredPage:
+        """Request a page, receive it and report its end to the engine.
+
+        A lost response does not raise: the page contains what has arrived. If a mirror answers, or
+        if only the first response to a request arrives, later pages come from another source.
+        """
         page = self._unfinished = self._unfinished or StoredPage()
         try:
             end = await self._source.page(step, self._read, page)
@@ -185,7 +194,7 @@ class RangeReader:
             self._leader_filters = self._filters
             end = PageEnd(failure=str(error))
         if end.failure:
-            self._trouble = end.failure
+            self._last_failure = end.failure
             if end.mirror:
                 await self._leave_mirrors()
             elif end.missing:
@@ -240,7 +249,7 @@ class RangeReader:
         if self._deadline.expired():
             raise RequestTimeout(
                 f"stream {self._stream}: no progress at sequence {self._read.next_seq}"
-                f" for {self._timeout:g} s; last trouble: {self._trouble}"
+                f" for {self._timeout:g} s; last trouble: {self._last_failure}"
             )
         await sleep(step.seconds)
         self._read.paused()

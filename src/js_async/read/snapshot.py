@@ -116,6 +116,10 @@ class _Recreated(Exception):
 async def _collect(
     api: Api, stream: str, info: StreamInfo, request: SnapshotRequest, latest: Latest | LastSeqs
 ) -> int:
+    """Collect the last message of each subject in `latest`. Return the sequence of the state.
+
+    That is the state of now, of `at_seq` or of `at_time`. The sequence is 0 for an empty state.
+    """
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
         at_seq = await first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
@@ -164,7 +168,7 @@ class _Snapshot:
         self._headers_only: Final = isinstance(latest, LastSeqs)
         self._created: Final = info.created
         # Why the snapshot is not complete yet.
-        self._trouble = ""
+        self._last_failure = ""
         self.is_of_one_moment = False
         """Whether one response of one replica contains the whole state."""
 
@@ -191,7 +195,7 @@ class _Snapshot:
         if not (self._direct and right and len(parts) == 1):
             return None
         page = StoredPage()
-        end = await self._ask(multi_request(parts[0], max_bytes=_AT_ONCE), page)
+        end = await self._get_page(multi_request(parts[0], max_bytes=_AT_ONCE), page)
         # Give up if the response is incomplete. Also give up if `up_to` is 0: no message was found,
         # and the sequence of the replica is unknown.
         if end.failure or end.mirror or end.more or not 0 < end.up_to < HIDDEN_FROM:
@@ -232,7 +236,7 @@ class _Snapshot:
         seqs: list[int] = []
         while True:
             page = StoredPage()
-            end = await self._ask(multi_request(part, seq=seq), page)
+            end = await self._get_page(multi_request(part, seq=seq), page)
             if end.mirror:
                 # The same mirror may answer again. Read the stream itself instead.
                 self._direct = False
@@ -405,7 +409,7 @@ class _Snapshot:
         filters = self._filters or (EVERYTHING,)
         while True:
             page = StoredPage()
-            end = await self._ask(multi_request(filters, up_to_seq=up_to_seq), page)
+            end = await self._get_page(multi_request(filters, up_to_seq=up_to_seq), page)
             if end.too_many or end.more or end.mirror:
                 return False
             # The response contains the requested bound and not the replica's last sequence, so it
@@ -427,7 +431,11 @@ class _Snapshot:
 
     # ---- one request
 
-    async def _ask(self, request: bytes, page: StoredPage) -> MultiEnd:
+    async def _get_page(self, request: bytes, page: StoredPage) -> MultiEnd:
+        """Send one direct get for several filters, and add its messages to `page`.
+
+        Returns how the response ended. A lost response is an end with `failure`, not an error.
+        """
         transport = self._api.transport
         subject = self._api.subjects.direct_get(self._stream).encode()
         try:
@@ -445,8 +453,9 @@ class _Snapshot:
                 if end is None and self._deadline.expired():
                     raise RequestTimeout("the response did not end in time")
         except LOST_RESPONSE as error:
-            known = self._trouble if is_cut_short(error, self._deadline) else ""
-            return MultiEnd(failure=known or str(error))
+            # An attempt that the deadline cuts short explains less than an earlier failure.
+            earlier = self._last_failure if is_cut_short(error, self._deadline) else ""
+            return MultiEnd(failure=earlier or str(error))
         if end.missing:
             # There were no responders. If the stream was deleted, this request raises
             # `StreamNotFound`. If the stream is being moved, the request waits for its leader.
@@ -454,7 +463,7 @@ class _Snapshot:
         return end
 
     async def _wait(self, reason: str) -> None:
-        self._trouble = reason
+        self._last_failure = reason
         if self._deadline.expired():
             raise RequestTimeout(
                 f"stream {self._stream}: no snapshot within {self._timeout:g} s;"

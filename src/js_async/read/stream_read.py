@@ -151,7 +151,7 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
         """
         if self._closed:
             return None
-        range_ = self._range or await self._begin(bulk=bulk)
+        range_ = self._range or await self._open_range(bulk=bulk)
         page = await range_.reader.next_page()
         looked = self._may_be_overtaken(page, range_.end)
         if looked:
@@ -198,7 +198,8 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
 
     # ---- opening and closing
 
-    async def _begin(self, *, bulk: bool) -> _Range:
+    async def _open_range(self, *, bulk: bool) -> _Range:
+        """Determine the bounds of the range, and open the reader for it."""
         api, request = self._api, self._request
         info = await self._info()
         start, end = await self._bounds(info)

@@ -353,15 +353,15 @@ class Link:
                 # The peer does not read any more. Abort, so that the transport does not wait until
                 # its data is sent.
                 _cut(self._transport)
-            self._drop(error)
+            self._forget_socket(error)
 
     def abort(self, error: Exception | None) -> None:
         """If a socket is open, abort it and call `on_end` with `error`."""
         if self._transport is not None:
             _cut(self._transport)
-            self._drop(error)
+            self._forget_socket(error)
 
-    def _drop(self, error: Exception | None) -> None:
+    def _forget_socket(self, error: Exception | None) -> None:
         self.last_error = error
         self._transport = None
         self._receiver = None

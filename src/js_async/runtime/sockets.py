@@ -28,16 +28,16 @@ async def connected(
     """
     loop = asyncio.get_running_loop()
     found = spread(await _resolved(loop, host, port, deadline), shuffle)
-    trouble = OSError(f"{host} has no address")
+    failure = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         try:
             async with asyncio.timeout(deadline.remaining() / (len(found) - turn)):
                 return await _connected_to(loop, kind, address)
         except OSError as error:
-            trouble = error
-    if isinstance(trouble, TimeoutError):
+            failure = error
+    if isinstance(failure, TimeoutError):
         raise TimeoutError("no connection in time") from None
-    raise trouble
+    raise failure
 
 
 async def _resolved(
@@ -66,20 +66,21 @@ async def _resolved(
 def _look_up(
     loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[Any]], name: str, port: int
 ) -> None:
+    """Resolve a host name in a thread, and set the result of `answer` in its event loop."""
     found: list[Any] = []
-    trouble: Exception | None = None
+    failure: Exception | None = None
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except Exception as error:
-        trouble = error
+        failure = error
 
     def settle() -> None:
         if answer.done():
             return
-        if trouble is None:
+        if failure is None:
             answer.set_result(found)
         else:
-            answer.set_exception(trouble)
+            answer.set_exception(failure)
 
     # The loop may have been closed meanwhile.
     with suppress(RuntimeError):

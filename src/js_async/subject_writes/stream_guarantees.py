@@ -56,7 +56,7 @@ class StreamGuarantees:
         if known is not None:
             return known
         if name is None:
-            name = await self._ask(literal.decode(), deadline)
+            name = await self._stream_with(literal.decode(), deadline)
         info = await self._api.stream_info(name, deadline)
         found = self._known[name] = Stream(self._api, name, info)
         return found
@@ -94,7 +94,7 @@ class StreamGuarantees:
                 return stream
         return None
 
-    async def _ask(self, subject: str, deadline: Deadline | None) -> str:
+    async def _stream_with(self, subject: str, deadline: Deadline | None) -> str:
         names = await holding(self._api, subject, deadline)
         if not names:
             raise NoStream(f"{subject}: no stream has this subject")

@@ -287,6 +287,10 @@ class DeadLetters(BackgroundWork):
         gone: str,
         deadline: Deadline,
     ) -> None:
+        """Store a letter, and count it as stored or as known.
+
+        If the letter is too large, leave out parts of the original message, one after the other.
+        """
         without: frozenset[Part] = frozenset()
         while True:
             letter = letter_of_failure(self._names, failure, created, original, gone, without)
@@ -354,6 +358,10 @@ class DeadLetters(BackgroundWork):
         original: StreamMessage | None,
         deadline: Deadline,
     ) -> bool:
+        """Store a letter if `subject` has no message. Return False if it has this letter already.
+
+        Raises `MessageExists` if the subject has another message.
+        """
         request = letter._replace(subject=subject, expected_stream=self._names.letters)
         try:
             ack = await self._publish(request, deadline)
@@ -579,6 +587,7 @@ class DeadLetters(BackgroundWork):
         return place
 
     async def _places(self, subject: str, deadline: Deadline) -> list[Place]:
+        """Return where a message may have been published that the stream stores as `subject`."""
         search = PlaceSearch(self._names.stream, subject)
         while (place := search.next()) is not None:
             try:

@@ -51,6 +51,7 @@ class WorkSettings:
     on_bad: OnBad | None = None
 
     def __attrs_post_init__(self) -> None:
+        """Check the settings, and that they fit together."""
         if self.dead_letters is not None:
             check_kind(self.dead_letters, DeadLetters, "dead_letters", "a DeadLetters object")
         check_kind(self.retry, Retry, "retry", "a Retry")

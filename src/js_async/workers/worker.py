@@ -185,6 +185,7 @@ class Worker(BackgroundWork):
     # ---- lifecycle
 
     async def _begin(self) -> None:
+        """Bind the consumer, check its configuration, and open the buffer of messages."""
         consumer = await self._bound()
         info = consumer.cached_info
         found = info.config if info is not None else None
@@ -222,6 +223,7 @@ class Worker(BackgroundWork):
         return await self._jet.create_consumer(self._stream, self._wanted)
 
     async def _work(self) -> None:
+        """Run the dispatcher and the handlers until the worker stops."""
         report = self._outcomes.report
         dispatcher = self._spawn(self._dispatch, "twinstream-dispatch")
         handlers = [
@@ -274,6 +276,7 @@ class Worker(BackgroundWork):
         self._stopping.set()
 
     async def _give_back(self, dispatcher: Task) -> None:
+        """Return all messages that no handler has started to the server, in order."""
         if self._buffer is not None:
             await self._buffer.close()
         # The dispatching task or thread may have a message that is not queued yet.
@@ -295,8 +298,12 @@ class Worker(BackgroundWork):
     # ---- from the consumer to the queue
 
     async def _dispatch(self) -> None:
-        buffer, known = self._buffer, self._redeliveries
-        if buffer is None or known is None:
+        """Move messages from the buffer to the queue of jobs, whenever the queue has room.
+
+        Skips redeliveries of messages that the worker still has.
+        """
+        buffer, redeliveries = self._buffer, self._redeliveries
+        if buffer is None or redeliveries is None:
             return
         take = self._taking(buffer)
         try:
@@ -304,7 +311,7 @@ class Worker(BackgroundWork):
                 message = await take(NEVER)
                 if message is None:
                     return
-                if await known.is_known(message):
+                if await redeliveries.is_known(message):
                     continue
                 message = self._adapted(message)
                 buffer.progress.hold(message)
@@ -365,11 +372,15 @@ class Worker(BackgroundWork):
             return await self._try(job)
 
     async def _try(self, job: Job) -> float | None:
+        """Handle a job once and settle its message.
+
+        Return the delay in seconds after which to try again, or None if the job is finished.
+        """
         if self._payloads is not None and self._settings.on_bad != "hand_over":
             # A message that does not fit never reaches the handler.
-            misfit = job.message.payload_error
-            if misfit is not None:
-                await self._outcomes.misfit(job, misfit)
+            payload_error = job.message.payload_error
+            if payload_error is not None:
+                await self._outcomes.misfit(job, payload_error)
                 return None
         try:
             await call(self._handler, job.message)

@@ -77,9 +77,9 @@ def create_stream(
     try:
         return _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
-        respelt = _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return create_stream(api, name, respelt, pedantic, deadline)
+        adjusted = _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return create_stream(api, name, adjusted, pedantic, deadline)
         raise _stream_explained(api, name, config, error, deadline) from None
 
 
@@ -125,6 +125,11 @@ def _write_stream(
     pedantic: bool,
     deadline: Deadline | None,
 ) -> StreamInfo:
+    """Create or update a stream and return its info.
+
+    The server can refuse the start of a mirror because it compares the text of the time, not the
+    time. In this case, the stream is updated with the text that the server has stored.
+    """
     subject = api.subjects.stream(what, name)
     creates = what == "CREATE"
     answer = (
@@ -142,11 +147,11 @@ def _write_stream(
 
         raise overlap_explained(api, name, config, error, deadline or api.deadline()) from None
     except JetStreamError as error:
-        respelt = None
+        adjusted = None
         if _is_mirror(error):
-            respelt = _with_stored_start(api, name, config, deadline)
-        if respelt is not None:
-            return update_stream(api, name, respelt, pedantic, deadline)
+            adjusted = _with_stored_start(api, name, config, deadline)
+        if adjusted is not None:
+            return update_stream(api, name, adjusted, pedantic, deadline)
         _explain(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
@@ -263,7 +268,7 @@ def create_consumer(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )
     except ConsumerExists as error:
-        raise _explained(api, stream, name, config, error, deadline) from None
+        raise _with_differences(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
         _explain(
@@ -313,7 +318,7 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
     return name, config
 
 
-def _explained(
+def _with_differences(
     api: Api,
     stream: str,
     name: str,
@@ -321,6 +326,10 @@ def _explained(
     error: ConsumerExists,
     deadline: Deadline | None,
 ) -> JetStreamError:
+    """Return the server's error with the differences between the two configurations.
+
+    Without the consumer's stored configuration, return the error unchanged.
+    """
     try:
         actual = consumer_admin.info(api, stream, name, deadline)
     except TwinstreamError:

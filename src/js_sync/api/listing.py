@@ -49,7 +49,7 @@ class Listing(LoopHint, Generic[T]):
         rest = "more pages to come" if self._more else "no more pages"
         return f"<{type(self).__name__}: {len(self._page)} buffered, {rest}>"
 
-    def _ask(self, offset: int) -> ListPage[T]:
+    def _request_page(self, offset: int) -> ListPage[T]:
         raise NotImplementedError
 
     def __iter__(self) -> Self:
@@ -60,7 +60,7 @@ class Listing(LoopHint, Generic[T]):
         while not self._page:
             if not self._more:
                 raise StopIteration
-            self._take(self._ask(self._offset))
+            self._take(self._request_page(self._offset))
         return self._page.popleft()
 
     def _take(self, page: ListPage[T]) -> None:

@@ -67,9 +67,9 @@ class StreamInfos(_Pages[StreamInfo]):
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("LIST"), timeout, subject)
 
-    def _ask(self, offset: int) -> ListPage[StreamInfo]:
+    def _request_page(self, offset: int) -> ListPage[StreamInfo]:
         answer = self._call(offset, StreamListResponse)
-        return _page(answer.streams, answer, answer.missing, answer.offline)
+        return _list_page(answer.streams, answer, answer.missing, answer.offline)
 
 
 class StreamNames(_Pages[str]):
@@ -78,9 +78,9 @@ class StreamNames(_Pages[str]):
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("NAMES"), timeout, subject)
 
-    def _ask(self, offset: int) -> ListPage[str]:
+    def _request_page(self, offset: int) -> ListPage[str]:
         answer = self._call(offset, StreamNamesResponse)
-        return _page(answer.streams, answer)
+        return _list_page(answer.streams, answer)
 
 
 class ConsumerInfos(_Pages[ConsumerInfo]):
@@ -89,9 +89,9 @@ class ConsumerInfos(_Pages[ConsumerInfo]):
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("LIST", stream), timeout)
 
-    def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
+    def _request_page(self, offset: int) -> ListPage[ConsumerInfo]:
         answer = self._call(offset, ConsumerListResponse)
-        return _page(answer.consumers, answer, answer.missing, answer.offline)
+        return _list_page(answer.consumers, answer, answer.missing, answer.offline)
 
 
 class ConsumerNames(_Pages[str]):
@@ -100,12 +100,12 @@ class ConsumerNames(_Pages[str]):
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("NAMES", stream), timeout)
 
-    def _ask(self, offset: int) -> ListPage[str]:
+    def _request_page(self, offset: int) -> ListPage[str]:
         answer = self._call(offset, ConsumerNamesResponse)
-        return _page(answer.consumers, answer)
+        return _list_page(answer.consumers, answer)
 
 
-def _page(
+def _list_page(
     items: list[T] | None,
     answer: _Answer,
     missing: list[str] | None = None,

@@ -48,7 +48,7 @@ def check_several(api: Api, subject: bytes) -> None:
     prefix = transport.tokens.inbox()
     box = transport.open_mailbox(f"{prefix}.*".encode())
     try:
-        verdict = _verdict(api, box, prefix, subject, body)
+        verdict = _probe_until_known(api, box, prefix, subject, body)
     except FAILED_REQUEST:
         return
     finally:
@@ -59,26 +59,32 @@ def check_several(api: Api, subject: bytes) -> None:
         raise SingleAnswers.of(subject.decode(), api.subjects.prefix)
 
 
-def _verdict(api: Api, box: Box, prefix: str, subject: bytes, body: bytes) -> Verdict:
-    transport, lone, surplus, heard_at = api.transport, LoneAnswer(), 0, monotonic()
-    epoch = transport.epoch
+def _probe_until_known(api: Api, box: Box, prefix: str, subject: bytes, body: bytes) -> Verdict:
+    """Send probes until they show whether several responses to one request arrive.
+
+    Returns `Verdict.UNKNOWN` if the connection is lost, because responses may be lost with it.
+    """
+    transport, probes = api.transport, LoneAnswer()
+    epoch, heard_at = transport.epoch, monotonic()
+    # The number of responses, less the number of probes.
+    surplus = 0
     verdict: Verdict | None = Verdict.AGAIN
     while True:
         if verdict is Verdict.AGAIN:
             surplus -= 1
-            lone.sent(surplus, monotonic())
+            probes.sent(surplus, monotonic())
             reply = f"{prefix}.{transport.tokens.next()}".encode()
             transport.send(subject, reply, b"", body, True)
         elif verdict is not None:
             return verdict
-        transport.wait(box.signal, Deadline(lone.due_at(surplus, heard_at)))
+        transport.wait(box.signal, Deadline(probes.due_at(surplus, heard_at)))
         box.check()
         if transport.epoch != epoch or not transport.is_connected:
             return Verdict.UNKNOWN
         for frame in box.take_all():
             surplus, heard_at = surplus + 1, monotonic()
             if is_status(frame) and read_status(frame).ends:
-                lone.refused(surplus)
-        if lone.is_over:
+                probes.refused(surplus)
+        if probes.is_over:
             return Verdict.UNKNOWN
-        verdict = lone.judge(surplus, heard_at, monotonic())
+        verdict = probes.judge(surplus, heard_at, monotonic())

@@ -34,8 +34,8 @@ class StatusesOfKind(Listing[T]):
         """Return the status of a bucket or object store, or None if the stream is another kind."""
         raise NotImplementedError
 
-    def _ask(self, offset: int) -> ListPage[T]:
-        page = self._streams._ask(offset)
+    def _request_page(self, offset: int) -> ListPage[T]:
+        page = self._streams._request_page(offset)
         found = [status for status in map(self._status, page.items) if status is not None]
         missing = [name for name in page.missing if self._has_name(name)]
         offline = {name: why for name, why in page.offline.items() if self._has_name(name)}
@@ -52,7 +52,7 @@ class NamesOfKind(Listing[str]):
         super().__init__()
         self._statuses: Final = statuses
 
-    def _ask(self, offset: int) -> ListPage[str]:
-        page = self._statuses._ask(offset)
+    def _request_page(self, offset: int) -> ListPage[str]:
+        page = self._statuses._request_page(offset)
         names = [status.bucket for status in page.items]
         return ListPage(names, page.total, page.limit, page.missing, page.offline)

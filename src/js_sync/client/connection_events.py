@@ -31,7 +31,7 @@ class ConnectionEvents(LoopHint):
         self._signal: Final = Signal()
         self._ended = False
 
-    def _tell(self, event: ConnectionEvent) -> None:
+    def _notify(self, event: ConnectionEvent) -> None:
         """Buffer an event. The connection calls this."""
         self._events.append(event)
         self._signal.set()
@@ -49,12 +49,12 @@ class ConnectionEvents(LoopHint):
         Raises:
             IterationEnded: All events were read, up to `Closed`.
         """
-        event = self._next(Deadline.after(timeout))
+        event = self._take_event(Deadline.after(timeout))
         if event is None and self._ended:
             raise IterationEnded("the connection is closed: no more events")
         return event
 
-    def _next(self, deadline: Deadline) -> ConnectionEvent | None:
+    def _take_event(self, deadline: Deadline) -> ConnectionEvent | None:
         """Return the next event, or None at the deadline and after the end."""
         while not self._ended:
             # Clear the signal before reading the queue, so that no arrival is missed.
@@ -84,7 +84,7 @@ class ConnectionEvents(LoopHint):
 
     def __next__(self) -> ConnectionEvent:
         """Return the next event; the iteration ends after `Closed`."""
-        event = self._next(NEVER)
+        event = self._take_event(NEVER)
         if event is None:
             raise StopIteration
         return event

@@ -65,6 +65,10 @@ class _EventBuffer(ItemSource[Event]):
                 self._boxes.append(box)
 
     def _sink(self, box: Box) -> Sink:
+        """Return the function that adds the frames of a mailbox to these events.
+
+        The function holds only a weak reference, so that dropped events can be collected.
+        """
         if not self._boxes:
             # All sinks set the signal of the first mailbox. The connection sets this signal, too,
             # when the connection state changes.
@@ -85,10 +89,10 @@ class _EventBuffer(ItemSource[Event]):
             missed, self._missed = self._missed, 0
             self._frames.append((frame, missed))
         else:
-            self._drop(frame)
+            self._count_dropped(frame)
         self._signal.set()
 
-    def _drop(self, frame: Frame) -> None:
+    def _count_dropped(self, frame: Frame) -> None:
         self._missed += 1
         self.dropped += 1
         # Report at counts 1, 2, 4, 8 …: a flood of events must not cause a flood of reports.
@@ -107,6 +111,11 @@ class _EventBuffer(ItemSource[Event]):
         return len(self._frames)
 
     def _take_next(self, deadline: Deadline) -> Event | None:
+        """Return the next event, or None if the events are closed.
+
+        Raises `NothingInTime` at the deadline. Each wait is limited, because a
+        refused subscription sets the signal of its own mailbox only.
+        """
         while True:
             # Clear the signal before reading the queue, so that no arrival is missed.
             self._signal.clear()

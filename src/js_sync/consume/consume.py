@@ -46,6 +46,7 @@ class _Lane:
         self.filled.set()
 
     def take(self) -> Message | None:
+        """Wait for a message and return it, or return None when the lane has ended and is empty."""
         while True:
             self.filled.clear()
             try:
@@ -155,6 +156,10 @@ class Consuming(BackgroundWork):
         pass
 
     def _work(self) -> None:
+        """Run the workers and distribute messages to them until the consumption ends.
+
+        Waits for the running handlers before it closes the buffer.
+        """
         workers: list[Task] = []
         try:
             for number in range(self._workers):

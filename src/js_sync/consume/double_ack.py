@@ -49,6 +49,7 @@ def double_ack(
 def _double_ack(
     transport: Transport, messages: Sequence[Message], deadline: Deadline
 ) -> list[Message]:
+    """Acknowledge all messages at once, and return those that the server did not confirm."""
     transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []

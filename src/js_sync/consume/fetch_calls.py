@@ -147,6 +147,10 @@ class FetchCalls(Generic[P]):
         priority: Priority | None,
         heartbeat: Seconds | None,
     ) -> Batch[Message[P]]:
+        """Fetch with one or more pull requests until the fetch has what `wait` asks for.
+
+        Each request lasts at most a round, or the consumer's `max_expires` if that is less.
+        """
         from js_sync.consume import fetch_rounds
 
         longest = fetch_rounds.ROUND
@@ -198,15 +202,15 @@ class FetchCalls(Generic[P]):
             raise unknown_keyword("Consumer.next", _unknown)
         observers = self._api.transport.observers
         if observers is None:
-            return self._next(timeout, priority, heartbeat)
+            return self._fetch_one(timeout, priority, heartbeat)
         with observers.begin(
             "receive", "next", stream=self._stream, consumer=self._name
         ) as operation:
-            message = self._next(timeout, priority, heartbeat)
+            message = self._fetch_one(timeout, priority, heartbeat)
             operation.messages = () if message is None else (message,)
             return message
 
-    def _next(
+    def _fetch_one(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
     ) -> Message[P] | None:
         if timeout is None:

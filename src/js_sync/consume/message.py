@@ -237,11 +237,16 @@ class Message(CoreMessage, Generic[P]):
         check_open(self)
         observers = self._delivery.transport.observers
         if observers is None:
-            return confirm(self, self._ask(ACK, timeout))
+            return confirm(self, self._ack_and_confirm(ACK, timeout))
         with observers.begin_of("ack", "double_ack", self):
-            return confirm(self, self._ask(ACK, timeout))
+            return confirm(self, self._ack_and_confirm(ACK, timeout))
 
-    def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
+    def _ack_and_confirm(self, word: bytes, timeout: Seconds | None = None) -> Frame:
+        """Send an acknowledgement and return the server's confirmation.
+
+        Raises `RequestTimeout` or `ConnectionLost` with the advice to repeat it if the confirmation
+        is lost.
+        """
         transport = self._delivery.transport
         deadline = Deadline.after(self._delivery.timeout if timeout is None else timeout)
         try:
@@ -272,7 +277,7 @@ class Message(CoreMessage, Generic[P]):
 
     def _settle(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         if confirm:
-            self._ask(word, timeout)
+            self._ack_and_confirm(word, timeout)
         else:
             self._delivery.transport.send(self._frame[1], b"", b"", word)
 

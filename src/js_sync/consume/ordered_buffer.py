@@ -88,10 +88,10 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         self._probes: Final = OrderedProbes(api.transport, self._read, limits, pause)
         self._positions: Final = Positions()
         self._ended: Final = Signal()
-        self._left: int | None = limits.stop_after
+        self._still_wanted: int | None = limits.stop_after
         # A message that was taken from the consumer and is the next one for the caller, for example
         # because it exceeds the remaining bytes of a fetch.
-        self._kept: Message[Any] | None = None
+        self._unread: Message[Any] | None = None
         self._draining = self._closed = False
         self.stops_at_new_stream = False
         """Whether `take` returns None once after the stream was re-created.
@@ -128,13 +128,13 @@ class OrderedBuffer(ItemSource[Message[Any]]):
     @property
     def is_ended(self) -> bool:
         """Whether the read has ended."""
-        return self._closed or self._left == 0 or (self._draining and not self._is_filled())
+        return self._closed or self._still_wanted == 0 or (self._draining and not self._is_filled())
 
     @property
     def buffered(self) -> int:
         """The number of messages that have arrived and were not taken."""
         messages = self._consumer.messages
-        return (self._kept is not None) + (messages.buffered if messages is not None else 0)
+        return (self._unread is not None) + (messages.buffered if messages is not None else 0)
 
     @property
     def name(self) -> str | None:
@@ -159,7 +159,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         held = self.acquire(deadline)
         try:
             if self._consumer.messages is None:
-                self._begin(deadline)
+                self._replace_consumer(deadline)
         finally:
             self.turn.release(held)
 
@@ -210,18 +210,19 @@ class OrderedBuffer(ItemSource[Message[Any]]):
     # ---- iterating
 
     def _take_next(self, deadline: Deadline) -> Message[Any] | None:
-        return self._take_buffered() or self._next(deadline)
+        return self._take_buffered() or self._take_in_order(deadline)
 
     def _take_buffered(self) -> Message[Any] | None:
         """Return the next message if it is buffered and in order, else None.
 
-        Also return None if the message is skipped, or if `_next` must first replace the consumer.
+        Also return None if the message is skipped, or if `_take_in_order` must first replace the
+        consumer.
         """
         messages, read = self._consumer.messages, self._read
         if (
             messages is None
-            or self._kept is not None
-            or self._left == 0
+            or self._unread is not None
+            or self._still_wanted == 0
             or self._closed
             or read.is_outdated
         ):
@@ -231,10 +232,10 @@ class OrderedBuffer(ItemSource[Message[Any]]):
             return None
         metadata = message.metadata
         if not read.is_in_order(metadata):
-            self._kept = message
+            self._unread = message
         elif read.take(metadata):
-            if self._left is not None:
-                self._left -= 1
+            if self._still_wanted is not None:
+                self._still_wanted -= 1
             return message
         return None
 
@@ -242,16 +243,14 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         """Take the buffered messages up to the first gap, and pass them to `use` one by one.
 
         `use` must store each message at once. If the caller is interrupted, `use` may get the last
-        messages again later. Does nothing if `_next` must check the messages one by one.
+        messages again later. Does nothing if `_take_in_order` must check the messages one by one.
         """
         messages, read = self._consumer.messages, self._read
-        if (
-            messages is None
-            or self._kept is not None
-            or self._left is not None
-            or self._closed
-            or not read.takes_runs
-        ):
+        if messages is None or self._closed:
+            return
+        # A run is not counted against a limit, and must not overtake a message that was put back.
+        has_limit, has_unread = self._still_wanted is not None, self._unread is not None
+        if has_limit or has_unread or not read.takes_runs:
             return
         next_seq, at = read.next_consumer_seq, read.position
         parse = self._positions.read
@@ -275,12 +274,12 @@ class OrderedBuffer(ItemSource[Message[Any]]):
                 at = position[0]
                 use(frame, position)
         read.take_run(next_seq - 1, at)
-        self._kept = kept
+        self._unread = kept
 
     def _is_filled(self) -> bool:
         return self.buffered > 0
 
-    def _next(
+    def _take_in_order(
         self, deadline: Deadline, fits: Callable[[Message[Any]], bool] | None = None
     ) -> Message[Any] | None:
         """Return the next message, or None.
@@ -290,20 +289,20 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         With `stops_at_new_stream`, None may also mean that the stream was re-created.
         """
         read, consumer = self._read, self._consumer
-        while not (self._closed or self._left == 0):
+        while not (self._closed or self._still_wanted == 0):
             messages = consumer.messages
             if messages is None or read.is_outdated:
                 if self._draining:
                     break
                 recreations = read.recreations
-                self._begin(deadline)
+                self._replace_consumer(deadline)
                 if self.stops_at_new_stream and read.recreations != recreations:
                     return None
                 continue
             if self._draining:
                 messages.drain()
             try:
-                message, self._kept = self._kept, None
+                message, self._unread = self._unread, None
                 if message is not None:
                     pass
                 elif self._probes.are_needed:
@@ -325,11 +324,11 @@ class OrderedBuffer(ItemSource[Message[Any]]):
                 gap = f"a gap after stream sequence {self.position}"
                 self._reset_after_gap(messages, gap)
             elif fits is not None and read.wants(metadata) and not fits(message):
-                self._kept = message
+                self._unread = message
                 return None
             elif read.take(metadata):
-                if self._left is not None:
-                    self._left -= 1
+                if self._still_wanted is not None:
+                    self._still_wanted -= 1
                 return message
             elif deadline.expired():
                 raise NothingInTime("no message in time")
@@ -354,7 +353,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         held, begin = False, None
         try:
             held = self.acquire(ends)
-            begin = self._read.mark(), self._left
+            begin = self._read.mark(), self._still_wanted
             return self._fetch(limits, ends, wait)
         except BaseException:
             # The call failed or was interrupted. The next call returns the same messages again.
@@ -369,9 +368,14 @@ class OrderedBuffer(ItemSource[Message[Any]]):
     def _go_back(self, mark: Mark, left: int | None) -> None:
         if self._read.mark() != mark:
             self._read.go_back(mark)
-            self._left = left
+            self._still_wanted = left
 
     def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message[Any]]:
+        """Take messages in order until `limits` are reached or `wait` ends the fetch.
+
+        A message that exceeds the remaining bytes stays buffered. After the first message, an error
+        does not raise: it ends the batch, which names it.
+        """
         messages: list[Message[Any]] = []
         room, ends = limits.max_bytes, deadline
 
@@ -380,14 +384,15 @@ class OrderedBuffer(ItemSource[Message[Any]]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # `_next` waits until a message arrives or the check has ended. The server answers
-                # the probes even if no further message arrives, so the default timeout applies.
+                # `_take_in_order` waits until a message arrives or the check has ended. The server
+                # answers the probes even if no further message arrives, so the default timeout
+                # applies.
                 deadline = self._api.deadline()
                 if wait == "first":
                     deadline = deadline.earlier(ends.at)
                 self._probes.begin_check()
             try:
-                message = self._next(deadline, fits if room is not None else None)
+                message = self._take_in_order(deadline, fits if room is not None else None)
             except RequestTimeout:
                 if not messages and self._consumer.messages is None:
                     raise
@@ -409,7 +414,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         If the batch would be empty, raises `PullError` if the next message exceeds `max_bytes`, and
         `IterationEnded` if the read has ended.
         """
-        if self._kept is not None:
+        if self._unread is not None:
             if not messages:
                 raise PullError(
                     f"the next message is bigger than the {limits.max_bytes} bytes requested:"
@@ -429,13 +434,13 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         """
         messages = self._consumer.messages
         self._probes.note_heartbeat(heartbeat)
-        wrong = self._read.note_heartbeat(heartbeat, buffered + (self._kept is not None))
+        wrong = self._read.note_heartbeat(heartbeat, buffered + (self._unread is not None))
         if wrong is not None and messages is not None:
             messages.note_break(wrong)
 
     # ---- replacing consumers
 
-    def _begin(self, deadline: Deadline) -> None:
+    def _replace_consumer(self, deadline: Deadline) -> None:
         """Leave the current consumer and create the next one.
 
         `StreamNotFound` and `BadArgument` are raised at once. The first attempt of a read also
@@ -451,7 +456,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
             try:
                 self._api.transport.ready(deadline)
                 within = self._api.deadline().earlier(deadline.at)
-                messages = self._consumer.create(within, self._left)
+                messages = self._consumer.create(within, self._still_wanted)
             except (StreamNotFound, BadArgument):
                 raise
             except ConsumerExists:
@@ -509,7 +514,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
 
     def _leave(self) -> None:
         """Leave the current consumer. The next consumer delivers the buffered messages again."""
-        self._kept = None
+        self._unread = None
         self._probes.restart()
         self._consumer.leave()
 

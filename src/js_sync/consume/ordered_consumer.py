@@ -153,6 +153,7 @@ class OrderedConsumer:
             shielded(self._end)
 
     def _end(self) -> None:
+        """Leave the consumer, and delete it and all earlier consumers that may still exist."""
         self.leave()
         unsure, self._unsure = self._unsure, None
         if unsure is not None:

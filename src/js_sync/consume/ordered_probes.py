@@ -127,6 +127,10 @@ class OrderedProbes:
         return None
 
     def _probe(self, messages: MessageBuffer) -> None:
+        """Send one probe, a short pull request that shows which messages the server has sent.
+
+        If no check waits for it, a rare probe with the limits of the read is sent when it is due.
+        """
         now, question = monotonic(), self._question
         if question is None and self._probing.rare(now):
             limits = evolve(self._limits, max_bytes=None)

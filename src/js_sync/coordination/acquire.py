@@ -43,7 +43,7 @@ class Asking(ABC):
         self._pauses = 0
         self._freed: Signal | None = None
         self._given_up = False
-        self._trouble: TwinstreamError | None = None
+        self._last_error: TwinstreamError | None = None
 
     @abstractmethod
     def attempt(self, deadline: Deadline) -> Slot | None:
@@ -66,14 +66,14 @@ class Asking(ABC):
         If the outcome is unknown, the server may have stored the record. The record is then removed
         in the background.
         """
-        given = False
+        is_granted = False
         try:
-            given = slot.ask(deadline)
+            is_granted = slot.ask(deadline)
         finally:
             # The outcome is also unknown if the request was cancelled.
-            if not given and slot.engine.may_be_stored:
+            if not is_granted and slot.engine.may_be_stored:
                 Lease(slot)._abandon()
-        return given
+        return is_granted
 
     def wait(self, deadline: Deadline) -> Slot:
         """Wait until a slot is granted, and return it.
@@ -81,9 +81,9 @@ class Asking(ABC):
         While the server cannot be reached, the call waits as for a slot in use. At the deadline,
         the call raises `RequestTimeout`. This error names the current holder.
         """
-        given = self._try(deadline)
-        if given is not None:
-            return given
+        slot = self._try(deadline)
+        if slot is not None:
+            return slot
         transport = self.place.api.transport
         subject = self.place.subjects.freed(self.kind, self.name)
         box = transport.open_mailbox(subject.encode())
@@ -92,9 +92,9 @@ class Asking(ABC):
             while not self._given_up and not deadline.expired():
                 # The subscription exists before this attempt, so a later release is not missed.
                 box.take_all()
-                given = self._try(deadline)
-                if given is not None:
-                    return given
+                slot = self._try(deadline)
+                if slot is not None:
+                    return slot
                 pause = Deadline.after(self._wait_for(deadline))
                 if not self._given_up:
                     transport.wait(box.signal, deadline.earlier(pause.at))
@@ -104,21 +104,27 @@ class Asking(ABC):
         what = "the acquisition was cancelled" if self._given_up else "not free in time"
         raise RequestTimeout(
             f"{self.kind} {self.name}: {what}{self._describe_holder()}"
-        ) from self._trouble
+        ) from self._last_error
 
     def _try(self, deadline: Deadline) -> Slot | None:
+        """Make one attempt. Return the slot, or None if another attempt may succeed.
+
+        Raises errors that waiting cannot resolve.
+        """
         is_short = deadline.remaining() < self.place.api.timeout
         try:
-            given = self.attempt(deadline)
+            slot = self.attempt(deadline)
         except TwinstreamError as error:
             if not may_pass(error):
                 raise
-            known = self.holder is not None or self._trouble is not None
-            if not (known and is_short and is_cut_short(error, deadline)):
-                self.holder, self._trouble = None, error
+            # The deadline cut this attempt short, so its timeout explains less than the holder or
+            # the error that an earlier attempt has found.
+            is_known = self.holder is not None or self._last_error is not None
+            if not (is_known and is_short and is_cut_short(error, deadline)):
+                self.holder, self._last_error = None, error
             return None
-        self._trouble = None
-        return given
+        self._last_error = None
+        return slot
 
     def give_up(self) -> None:
         """Cancel `wait`. Another task or thread calls this."""
@@ -143,8 +149,8 @@ class Asking(ABC):
         return pause_until_expiry(pause, holder.ttl, since)
 
     def _describe_holder(self) -> str:
-        if self._trouble is not None:
-            return f" ({self._trouble})"
+        if self._last_error is not None:
+            return f" ({self._last_error})"
         holder = self.holder
         if holder is None:
             return ""

@@ -188,13 +188,17 @@ class Lease(BlockHint):
             self._wake.sleep(Deadline.after(max(0.0, engine.wake_at() - now)))
 
     def _end(self) -> None:
-        was_held = not self._leaving
+        """Record the end of the lease: wake waiting callers, and report it if the lease was lost.
+
+        A lease that was being released is not reported, because the holder gave it up.
+        """
+        is_released = self._leaving
         if self._engine.phase is Phase.LOST:
             self._error = self._why()
         self._over.set()
         if self._operation is not None:
             self._operation.end(self._error)
-        if self._error is not None and was_held:
+        if self._error is not None and not is_released:
             event = LeaseWasLost(str(self._error))
             if self._slot.observers is not None:
                 self._slot.observers.note(event)

@@ -175,7 +175,7 @@ class Once:
         box = transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
         pauses = iter(_BACKOFF)
         # Why the result is not known, and whether any request has shown that.
-        trouble, known = "", False
+        reason, is_known = "", False
         try:
             while not deadline.expired():
                 box.take_all()
@@ -183,14 +183,14 @@ class Once:
                 if isinstance(found, OnceResult):
                     return found
                 if found is None:
-                    trouble, known = "", True
-                elif not (known and is_cut_short(found, deadline)):
-                    trouble, known = f" ({found})", True
+                    reason, is_known = "", True
+                elif not (is_known and is_cut_short(found, deadline)):
+                    reason, is_known = f" ({found})", True
                 pause = Deadline.after(next(pauses))
                 transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
             transport.close_mailbox(box)
-        raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
+        raise RequestTimeout(f"once {self._key}: the work has not ended in time{reason}")
 
     def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
         """Return the result if the work has ended, else None.

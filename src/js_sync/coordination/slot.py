@@ -250,7 +250,7 @@ class Slot:
         try:
             match action:
                 case Put():
-                    self._put(action, deadline)
+                    self._store_record(action, deadline)
                 case Look():
                     engine.looked(self._look(deadline), unsleeping())
                 case Drop():
@@ -287,7 +287,8 @@ class Slot:
         # The record that the leader has may be the record of this tenure.
         return self.slots.look(self.subject, deadline) if has_record else None
 
-    def _put(self, put: Put, deadline: Deadline) -> None:
+    def _store_record(self, put: Put, deadline: Deadline) -> None:
+        """Store a record of the slot, and pass the sequence of the stored message to the engine."""
         request = PublishRequest(
             subject=self.subject,
             data=self._record(put).encode(),

@@ -157,18 +157,23 @@ class Counters:
         """
         observers = self._api.transport.call_observers
         if observers is None:
-            return self._repeated(request, deadline, None)
+            return self._publish_with_repeats(request, deadline, None)
         from twinstream.core.observe.publish_context import begin_publish
 
         request, call = begin_publish(observers, request, "publish", self.stream_name)
         with call:
-            ack = self._repeated(request, deadline, call)
+            ack = self._publish_with_repeats(request, deadline, call)
             call.seq = ack.seq
             return ack
 
-    def _repeated(
+    def _publish_with_repeats(
         self, request: PublishRequest, deadline: Deadline, call: Operation | None
     ) -> PubAck:
+        """Publish an increment, and repeat it until it is acknowledged or the deadline passes.
+
+        Repeats have the same message id, so they cannot count twice within the stream's duplicate
+        window. Raises `OutcomeUnknown` if an attempt may have been stored.
+        """
         headers, transport = publish_headers(request), self._api.transport
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None
@@ -199,7 +204,9 @@ class Counters:
                 raise
             # Do not begin an attempt whose response could not arrive before the deadline, or
             # that could arrive at the server after the duplicate window.
-            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
+            has_no_time = deadline.remaining() <= _PAUSE + _ANSWER
+            is_window_over = last_repeat.remaining() <= _PAUSE
+            if has_no_time or is_window_over:
                 if may_be_stored:
                     raise _unknown(request) from problem
                 raise problem

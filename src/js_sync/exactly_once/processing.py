@@ -192,6 +192,7 @@ class Processing(BackgroundWork):
         super().start()
 
     def _begin(self) -> None:
+        """Check the settings of the consumer and of its stream, and start to consume."""
         info = self._consumer.info()
         gaps = processing_gaps(info.config or ConsumerConfig())
         if gaps:
@@ -250,6 +251,11 @@ class Processing(BackgroundWork):
     # ---- work
 
     def _handle(self, message: Message) -> None:
+        """Call the handler for a message, store its results, and then acknowledge the message.
+
+        `Reject` terminates the message. After most errors, the message is returned with a delay.
+        Errors that concern every message are raised and end the processing.
+        """
         if self._input is None:
             raise BadArgument("the processing was not started")
         seq = message.metadata.stream_seq
@@ -306,6 +312,7 @@ class Processing(BackgroundWork):
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0
     ) -> None:
+        """Report a failed message to the observers and to the caller's callback."""
         observers = api_of(self._jet).transport.observers
         if observers is not None:
             observers.note_failure(message, error)

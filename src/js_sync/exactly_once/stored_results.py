@@ -112,6 +112,10 @@ class KnownResults:
         return found
 
     def _look_up(self, since: Timestamp, own: OwnIds) -> Collection[str]:
+        """Return the ids of `own` that the stream has stored since `since`.
+
+        Raises `OutcomeUnknown` if the limits of the stream may have removed some of them.
+        """
         stream = self._writer.stream
         state = (stream.info(confirmed=True)).state
         # Nothing to find: the stream never had a message (`last_seq` counts removed ones, too), or

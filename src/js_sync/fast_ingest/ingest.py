@@ -138,7 +138,7 @@ class Ingest:
         """
         with self._lock:
             self._messages.add(entry)
-            self._pump()
+            self._send_backlog()
 
     def look(self) -> None:
         """Do nothing: `_keep` ends idle batches."""
@@ -156,7 +156,7 @@ class Ingest:
     def _flush(self) -> None:
         messages = self._messages
         while messages.in_flight or messages.backlog:
-            self._pump()
+            self._send_backlog()
             if messages.in_flight:
                 self._commit()
                 self._renew()
@@ -171,7 +171,8 @@ class Ingest:
 
     # ---- sending
 
-    def _pump(self) -> None:
+    def _send_backlog(self) -> None:
+        """Send the queued messages in batches until the queue is empty."""
         messages = self._messages
         while messages.backlog:
             batch = self._batch
@@ -186,7 +187,7 @@ class Ingest:
                 # After a commit it acknowledges at once.
                 self._commit()
             elif batch.has_room:
-                self._put(batch, messages.backlog[0])
+                self._send_message(batch, messages.backlog[0])
             elif self._is_stuck():
                 # After an election, the leader may answer pings and still wait for messages that
                 # were lost. The commit ends the leader's wait, and the response to the commit shows
@@ -199,7 +200,11 @@ class Ingest:
         since = self._stuck_since
         return since is not None and monotonic() - since >= self._limits.timeout / 2
 
-    def _put(self, batch: FastBatch, entry: FastMessage) -> None:
+    def _send_message(self, batch: FastBatch, entry: FastMessage) -> None:
+        """Send the first message of the queue as the next message of a batch.
+
+        A message that is too large fails alone. After any other failed send, the batch fails.
+        """
         headers, messages = entry.headers, self._messages
         if not batch.sent:
             # Without this header, another stream with the subject could open the batch.
@@ -243,11 +248,11 @@ class Ingest:
         batch = self._batch
         self._stuck_since = None
         if not batch.is_over:
-            self._nudge(batch, batch.commit_reply())
+            self._request_response(batch, batch.commit_reply())
         while not batch.is_over:
             self._wait(batch, batch.commit_reply)
 
-    def _nudge(self, batch: FastBatch, reply: bytes) -> None:
+    def _request_response(self, batch: FastBatch, reply: bytes) -> None:
         try:
             self._write(batch.subject, reply, b"", b"")
         except TwinstreamError as error:
@@ -271,7 +276,7 @@ class Ingest:
                 self._api.transport.wait(self._signal, Deadline.after(patience / _SHARES))
         except TwinstreamError as error:
             batch.fail(error)
-        came = self._signal.is_set()
+        has_arrived = self._signal.is_set()
         self._signal.clear()
         if batch.passed != passed:
             self._stuck_since = None
@@ -282,12 +287,12 @@ class Ingest:
             batch.fail(
                 RequestTimeout(f"{batch.stream}: no acknowledgement of the batch in time{heard}")
             )
-        elif came:
+        elif has_arrived:
             return
         elif batch.vanished is not None:
             batch.fail(batch.vanished)
         else:
-            self._nudge(batch, reply())
+            self._request_response(batch, reply())
 
     # ---- answers
 

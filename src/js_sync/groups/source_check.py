@@ -43,11 +43,11 @@ class SourceCheck:
         self._report: Final = report
         self._handled: Final = handled
         self._ended: Final = ended
-        # The trouble that was reported last; empty while the source is well.
+        # The problem that was reported last; empty while the source is well.
         self._reported = ""
 
     def run(self) -> None:
-        """Check the source at intervals, until the work has ended. Report each trouble once."""
+        """Check the source at intervals, until the work has ended. Report each problem once."""
         before = self._handled()
         while not self._ended.sleep(Deadline.after(_INTERVAL)):
             now = self._handled()
@@ -68,11 +68,11 @@ class SourceCheck:
     def _judge(self, info: StreamInfo) -> None:
         names = self._names
         errors = [each.error for each in info.sources or () if each.name == names.stream]
-        trouble = next((str(each.description) for each in errors if each is not None), "")
-        if trouble and trouble != self._reported:
+        problem = next((str(each.description) for each in errors if each is not None), "")
+        if problem and problem != self._reported:
             text = (
                 f"{names} receives no new messages: its stream {names.source} cannot copy from"
-                f" stream {names.stream}: {trouble}"
+                f" stream {names.stream}: {problem}"
             )
             self._report(PullWarning(text), kind=text)
-        self._reported = trouble
+        self._reported = problem

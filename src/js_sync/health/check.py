@@ -90,6 +90,7 @@ class _Look:
         self._offline: Final[dict[Key, str]] = {}
 
     def sample(self, only: str | None) -> Sample:
+        """Request the states of all streams, or of the stream `only`, and of their consumers."""
         if only is None:
             self._ask_for_streams()
         else:
@@ -135,6 +136,7 @@ class _Look:
         self._note_absent(listing.missing, listing.offline, lambda name: (name, ""))
 
     def _ask_for_consumers(self, stream: str) -> None:
+        """Request the states of a stream's consumers. Note those that did not respond."""
         listing = self._jet.bind_stream(stream).consumers(timeout=self._left())
         try:
             for consumer in listing:

@@ -296,16 +296,16 @@ class BucketStreams:
         name = self.stream.name
         try:
             if direct:
-                found = self._ask(request, True, deadline)
+                found = self._get_message(request, True, deadline)
                 if found is not None and found.stream_name == name:
                     return found
                 # No message was found, or a mirror responded. The responder may lag behind, so the
                 # leader is asked.
-            return self._ask(request, False, deadline)
+            return self._get_message(request, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
-    def _ask(
+    def _get_message(
         self, request: dict[str, Any], direct: bool, deadline: Deadline
     ) -> StreamMessage | None:
         timeout = deadline.remaining()

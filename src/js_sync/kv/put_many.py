@@ -220,6 +220,7 @@ class PutPipeline(Pipeline):
         super()._act(entry, action)
 
     def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
+        """Find out whether the write was stored before the connection broke; set its outcome."""
         item = self._items.get(entry.reply)
         if item is None or not isinstance(refusal, ConnectionLost):
             super()._prove(entry, refusal)

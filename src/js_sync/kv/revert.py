@@ -103,6 +103,10 @@ def _in_batches(
 def _batch(
     place: BucketStreams, stream: str, changes: Sequence[KeyChange[Any]], timeout: float
 ) -> None:
+    """Store all changes in one atomic batch.
+
+    The batch fails as a whole if a key was written since its revision was read.
+    """
     with AtomicBatch(place.target_api, None, BATCH_MESSAGES, timeout) as batch:
         for change in changes:
             data, headers = _wanted(change)

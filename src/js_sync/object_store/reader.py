@@ -178,6 +178,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             raise
 
     def _receive(self) -> None:
+        """Receive pages until some content is ready, all content was read, or the reader closes."""
         while not (self._ready or self._content.is_whole or self._closed):
             if self._reader is None:
                 self._reader = self._open()
@@ -203,6 +204,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             self._operation = observers.begin("transfer", "get", self.info.name, stream=stream)
 
     def _open(self) -> RangeReader:
+        """Return a reader for the chunks of the object, from the first missing chunk on."""
         place = self._place
         version = place.api.transport.server_info.version_numbers
         # The range ends before the metadata, which has a higher sequence than every chunk.

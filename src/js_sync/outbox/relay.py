@@ -192,14 +192,14 @@ class OutboxRelay(BackgroundWork):
         before = self.stored
         try:
             while True:
-                trouble = self._sender.round(deadline)
-                if trouble is None:
+                failure = self._sender.round(deadline)
+                if failure is None:
                     self._sender.raise_refused()
                     return self.stored - before
                 if self._stopping.is_set():
-                    raise TwinstreamError(f"events are still pending; {trouble}") from trouble
+                    raise TwinstreamError(f"events are still pending; {failure}") from failure
                 if deadline.remaining() < self._failures.next_pause:
-                    raise RequestTimeout(f"events are still pending; {trouble}") from trouble
+                    raise RequestTimeout(f"events are still pending; {failure}") from failure
                 self._pause()
         finally:
             self._is_flushing = False
@@ -208,6 +208,11 @@ class OutboxRelay(BackgroundWork):
     # ---- work
 
     def _work(self) -> None:
+        """Run rounds until `stop`, then release the outbox.
+
+        Pauses after a failed round. After a complete round, it waits for new events, or for the
+        poll interval.
+        """
         try:
             while not self._stopping.is_set():
                 if HOOKS:
@@ -216,8 +221,8 @@ class OutboxRelay(BackgroundWork):
                 if self._stopping.is_set():
                     # `stop` may have set `_awake` just before it was cleared.
                     break
-                trouble = self._sender.round(NEVER)
-                if trouble is None:
+                failure = self._sender.round(NEVER)
+                if failure is None:
                     self._failures.clear()
                     self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stopping.is_set():

@@ -123,7 +123,7 @@ class OutboxSender:
         """
         try:
             self._check()
-            return self._pages(deadline)
+            return self._send_pages(deadline)
         except (UnsuitableSettings, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
@@ -137,80 +137,84 @@ class OutboxSender:
             self._window = window
             self.stored += window.found
 
-    def _pages(self, deadline: Deadline) -> TwinstreamError | None:
+    def _send_pages(self, deadline: Deadline) -> TwinstreamError | None:
         """Send the pending events page by page. Return an error if one of them must be sent again.
 
         Returns None if all events were stored or refused. If an error concerns only its event, the
         next page is still sent. After any other error, the method returns.
         """
-        passed: TwinstreamError | None = None
+        last_error: TwinstreamError | None = None
         after = 0
-        held: set[str] = set()
-        began = False
-        while events := self._pending(after):
+        failed_keys: set[str] = set()
+        is_first = True
+        while events := self._next_events(after):
             # Send the first page even after the deadline, so that short timeouts allow progress.
-            if self._stopping.is_set() or (began and deadline.expired()):
-                return passed or self._cut_short()
-            began = True
-            all_went, trouble = self._page(events, held, deadline)
-            if trouble is not None and not (all_went and is_of_event_alone(trouble)):
-                return trouble
-            passed = trouble or passed
-            if passed is not None and all_went:
+            if self._stopping.is_set() or (not is_first and deadline.expired()):
+                return last_error or self._cut_short()
+            is_first = False
+            is_finished, error = self._send_page(events, failed_keys, deadline)
+            concerns_event_only = is_finished and error is not None and is_of_event_alone(error)
+            if error is not None and not concerns_event_only:
+                return error
+            last_error = error or last_error
+            if last_error is not None and is_finished:
+                # Failed events stay pending, so read the next page from behind this one.
                 after = events[-1].number
-        return passed
+        return last_error
 
-    def _pending(self, after: int) -> list[OutboxEvent]:
+    def _next_events(self, after: int) -> list[OutboxEvent]:
         return self._store.call(lambda store: store.pending(_PAGE, after))
 
-    def _page(
-        self, events: list[OutboxEvent], held: set[str], deadline: Deadline
+    def _send_page(
+        self, events: list[OutboxEvent], failed_keys: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
         """Send the events of a page. Return whether the page is finished, and the gravest error.
 
         The page is not finished if `stop` was called, if the deadline has passed, or if the stream
         had to be scanned first. The error is None if no event must be sent again.
 
-        `held` contains the keys of events that failed. Other events of these keys are not sent.
+        `failed_keys` contains the keys of events that failed. Other events of these keys are not
+        sent.
         """
-        lanes = Lanes(events, held)
+        lanes = Lanes(events, failed_keys)
         done: list[int] = []
-        trouble: TwinstreamError | None = None
-        began = False
-        while wave := lanes.next_wave():
-            if began and (self._stopping.is_set() or deadline.expired()):
+        gravest: TwinstreamError | None = None
+        is_first = True
+        while batch := lanes.next_wave():
+            # Send the first batch even after the deadline, so that short timeouts allow progress.
+            if not is_first and (self._stopping.is_set() or deadline.expired()):
                 self._finish(done)
-                return False, trouble or self._cut_short()
-            began = True
-            wave = self._sound(wave, lanes)
-            if self._window is not None and not self._window.may_send(wave):
+                return False, gravest or self._cut_short()
+            is_first = False
+            batch = self._refuse_damaged(batch, lanes)
+            if self._window is not None and not self._window.may_send(batch):
                 self._finish(done)
-                self._look_again(self._window)
-                return False, trouble
-            requests = [request_of(event, self._stream) for event in wave]
+                self._scan_again(self._window)
+                return False, gravest
+            requests = [request_of(event, self._stream) for event in batch]
             results = self._writer.write(requests)
-            for event, result in zip(wave, results, strict=True):
+            for event, result in zip(batch, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
                     self._failures.clear()
                 else:
                     lanes.hold(event)
-                    trouble = graver(trouble, self._failed(event, result))
+                    gravest = graver(gravest, self._failed(event, result))
             if len(done) >= _TOGETHER:
                 self._finish(done)
                 done = []
         self._finish(done)
-        return True, trouble
+        return True, gravest
 
-    def _sound(self, wave: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
-        """Refuse the events of a wave that could not be read, and return the others."""
-        for event in wave:
+    def _refuse_damaged(self, batch: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
+        """Refuse the events of a batch that could not be read, and return the others."""
+        for event in batch:
             if event.damage:
                 lanes.hold(event)
                 self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
-        return [event for event in wave if not event.damage]
+        return [event for event in batch if not event.damage]
 
-    def _look_again(self, window: OutboxWindow) -> None:
+    def _scan_again(self, window: OutboxWindow) -> None:
         before = window.found
         window.look()
         self.stored += window.found - before

@@ -73,6 +73,10 @@ class BatchTrace:
         return None
 
     def _look(self, deadline: Deadline) -> PubAck | None:
+        """Close the batch on the server, and search the stream for its last message.
+
+        Returns the batch's acknowledgement, or None if the stream does not contain the batch.
+        """
         self._shut(deadline)
         name = self._stream(deadline)
         info = self._api.stream_info(name, deadline)

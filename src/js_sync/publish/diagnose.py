@@ -52,11 +52,15 @@ class Diagnosis:
         """
         found = self._found.get((subject, silent))
         if found is None:
-            found = self._ask(subject, deadline, silent=silent)
+            found = self._explain(subject, deadline, silent=silent)
             self._found[subject, silent] = found
         return found
 
-    def _ask(self, subject: str, deadline: Deadline, *, silent: bool) -> NoResponders:
+    def _explain(self, subject: str, deadline: Deadline, *, silent: bool) -> NoResponders:
+        """Return an error that explains why no stream stored a message, from at most two requests.
+
+        `silent` means that the message got no reply at all, so a stream may have stored it.
+        """
         problem = f"{subject}: no stream {'answered' if silent else 'took the message'}"
         if self._silence is not None:
             return _unexplained(problem, self._silence)

@@ -163,19 +163,21 @@ class Outcomes(SentWhileRead, Generic[E, T]):
         self._order.clear()
 
     def _run(self) -> Items[T]:
+        """Send the requests with a limited window, and yield their outcomes in order."""
         sender, order, unseen = self._sender, self._order, self._unseen
         window, window_bytes = self._window, self._window_bytes
         outcome: T | None
         # Total size in bytes of the messages in `order`.
-        held = 0
+        held_bytes = 0
         sender.open()
         look_at = monotonic() + _LOOK
         try:
             for portion in portions(self._requests):
                 for request in portion:
                     entry = sender.prepare(request)
-                    held += entry.size
-                    if len(order) >= window or (held > window_bytes and order):
+                    held_bytes += entry.size
+                    has_too_many_bytes = held_bytes > window_bytes and bool(order)
+                    if len(order) >= window or has_too_many_bytes:
                         # Wait for half of the messages at once, so that the sender wakes up less
                         # often.
                         sender.until(order[(len(order) - 1) // 2])
@@ -191,7 +193,7 @@ class Outcomes(SentWhileRead, Generic[E, T]):
                     # Yield after the send: if the caller stops here, every message taken from the
                     # caller's iterable has been sent.
                     while order and (outcome := order[0].outcome) is not None:
-                        held -= order.popleft().size
+                        held_bytes -= order.popleft().size
                         if isinstance(outcome, PublishFailure):
                             unseen.add(outcome)
                         yield outcome

@@ -240,6 +240,10 @@ class Pipeline:
         return False
 
     def _finish(self, entry: InFlight, outcome: Outcome) -> None:
+        """Set the outcome of a message and wake the callers that wait for it.
+
+        The message stays open if `on_done` returns false.
+        """
         # A response and a timeout may come at the same time; the first one is the outcome.
         if entry.outcome is None:
             if HOOKS:
@@ -408,6 +412,7 @@ class Pipeline:
                     entry.signal.set()
 
     def _recover(self, batch: deque[InFlight]) -> None:
+        """Resolve the failed messages of a batch: look up or explain them, pause, send again."""
         reasons = Diagnosis(self._api)
         pause = 0.0
         for entry in batch:
@@ -428,6 +433,7 @@ class Pipeline:
             batch.popleft()
 
     def _repeat(self, entry: InFlight) -> None:
+        """Send a message again, unless it has its outcome by now."""
         # Clear the action before the send: the response may arrive during the send.
         action, entry.action = entry.action, None
         if isinstance(action, Listen) and entry.outcome is None:

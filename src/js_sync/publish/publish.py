@@ -110,6 +110,10 @@ class PublishedMessage:
             return ack
 
     def _acknowledged(self) -> PubAck:
+        """Follow the steps of the publish engine until the message is acknowledged.
+
+        Raises the error of the step that gives up.
+        """
         api = self._api
         try:
             step: PubAck | Action | Answer = self._answer or self._send()

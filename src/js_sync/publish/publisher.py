@@ -172,6 +172,7 @@ class Publisher(Leaving):
                 self._start()
 
     def _start(self) -> None:
+        """Open the inbox and start the task or thread that looks after messages in flight."""
         work, ended = self._work, Signal()
         self._ended = ended
 
@@ -266,6 +267,7 @@ class Publisher(Leaving):
         return PublishHandle(self, entry)
 
     def _take_room(self, entry: InFlight) -> bool:
+        """Count a message into the window. Return False if the window is full."""
         size = entry.size
         with self._lock:
             if self._closed:

@@ -152,7 +152,7 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
         """
         if self._closed:
             return None
-        range_ = self._range or self._begin(bulk=bulk)
+        range_ = self._range or self._open_range(bulk=bulk)
         page = range_.reader.next_page()
         looked = self._may_be_overtaken(page, range_.end)
         if looked:
@@ -199,7 +199,8 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
 
     # ---- opening and closing
 
-    def _begin(self, *, bulk: bool) -> _Range:
+    def _open_range(self, *, bulk: bool) -> _Range:
+        """Determine the bounds of the range, and open the reader for it."""
         api, request = self._api, self._request
         info = self._info()
         start, end = self._bounds(info)

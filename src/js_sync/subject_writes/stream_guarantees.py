@@ -53,7 +53,7 @@ class StreamGuarantees:
         if known is not None:
             return known
         if name is None:
-            name = self._ask(literal.decode(), deadline)
+            name = self._stream_with(literal.decode(), deadline)
         info = self._api.stream_info(name, deadline)
         found = self._known[name] = Stream(self._api, name, info)
         return found
@@ -91,7 +91,7 @@ class StreamGuarantees:
                 return stream
         return None
 
-    def _ask(self, subject: str, deadline: Deadline | None) -> str:
+    def _stream_with(self, subject: str, deadline: Deadline | None) -> str:
         names = holding(self._api, subject, deadline)
         if not names:
             raise NoStream(f"{subject}: no stream has this subject")

@@ -253,7 +253,8 @@ class SubjectWrite:
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
-            doubts += self._is_replicated and is_doubtful(answer, expected_seq)
+            if self._is_replicated and is_doubtful(answer, expected_seq):
+                doubts += 1
             # If the stream has a domain, a stream of the same name in another domain may have
             # refused the write. In this case, check the last message before raising.
             sure = not unknown and not doubts and judge(answer) is Refusal.HELD

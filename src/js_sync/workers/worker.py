@@ -186,6 +186,7 @@ class Worker(BackgroundWork):
     # ---- lifecycle
 
     def _begin(self) -> None:
+        """Bind the consumer, check its configuration, and open the buffer of messages."""
         consumer = self._bound()
         info = consumer.cached_info
         found = info.config if info is not None else None
@@ -223,6 +224,7 @@ class Worker(BackgroundWork):
         return self._jet.create_consumer(self._stream, self._wanted)
 
     def _work(self) -> None:
+        """Run the dispatcher and the handlers until the worker stops."""
         report = self._outcomes.report
         dispatcher = self._spawn(self._dispatch, "twinstream-dispatch")
         handlers = [
@@ -275,6 +277,7 @@ class Worker(BackgroundWork):
         self._stopping.set()
 
     def _give_back(self, dispatcher: Task) -> None:
+        """Return all messages that no handler has started to the server, in order."""
         if self._buffer is not None:
             self._buffer.close()
         # The dispatching task or thread may have a message that is not queued yet.
@@ -296,8 +299,12 @@ class Worker(BackgroundWork):
     # ---- from the consumer to the queue
 
     def _dispatch(self) -> None:
-        buffer, known = self._buffer, self._redeliveries
-        if buffer is None or known is None:
+        """Move messages from the buffer to the queue of jobs, whenever the queue has room.
+
+        Skips redeliveries of messages that the worker still has.
+        """
+        buffer, redeliveries = self._buffer, self._redeliveries
+        if buffer is None or redeliveries is None:
             return
         take = self._taking(buffer)
         try:
@@ -305,7 +312,7 @@ class Worker(BackgroundWork):
                 message = take(NEVER)
                 if message is None:
                     return
-                if known.is_known(message):
+                if redeliveries.is_known(message):
                     continue
                 message = self._adapted(message)
                 buffer.progress.hold(message)
@@ -366,11 +373,15 @@ class Worker(BackgroundWork):
             return self._try(job)
 
     def _try(self, job: Job) -> float | None:
+        """Handle a job once and settle its message.
+
+        Return the delay in seconds after which to try again, or None if the job is finished.
+        """
         if self._payloads is not None and self._settings.on_bad != "hand_over":
             # A message that does not fit never reaches the handler.
-            misfit = job.message.payload_error
-            if misfit is not None:
-                self._outcomes.misfit(job, misfit)
+            payload_error = job.message.payload_error
+            if payload_error is not None:
+                self._outcomes.misfit(job, payload_error)
                 return None
         try:
             call(self._handler, job.message)
