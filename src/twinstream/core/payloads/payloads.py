@@ -86,7 +86,11 @@ class Payloads(Generic[T]):
     # ---- receiving
 
     def decode(self, data: bytes, headers: Mapping[str, str], subject: str) -> T:
-        """Return the value of a payload. Raises `PayloadError` without the place."""
+        """Return the value of a payload.
+
+        Raises `PayloadError` if the payload does not fit. The error does not name the message: the
+        caller adds its stream, sequence and subject.
+        """
         if self._by_message is None:
             try:
                 check_content_type(self.codec.content_type, headers)

@@ -229,7 +229,7 @@ class Parser:
                 elif parts[0] == b"HMSG":
                     subject, sid, reply, header_size, total = _with_headers(parts)
                 elif line[-1:] == b"\n":
-                    events.append(_control(line))
+                    events.append(_parse_control(line))
                     continue
                 else:
                     self._hold(data, stream.tell() - len(line), 0)
@@ -348,7 +348,8 @@ def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
     return subject, sid, reply, header_size, total
 
 
-def _control(line: bytes) -> Event:
+def _parse_control(line: bytes) -> Event:
+    """Return the event of a control line. Raises `ProtocolError` if no NATS server sends it."""
     word = line[:4].upper()
     if word == b"PING":
         return Ping()

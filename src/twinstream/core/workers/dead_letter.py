@@ -292,6 +292,7 @@ def _fault(names: Names, subject: str, record: MaxDeliver | Terminated) -> str:
 
 
 def _failure(record: MaxDeliver | Terminated) -> Failure | Skip:
+    """Return the failure that an advisory reports, or the reason to store no dead letter for it."""
     if isinstance(record, MaxDeliver):
         cause: Cause = "max_deliver"
         reason = f"delivered {record.deliveries} times without an acknowledgement"
