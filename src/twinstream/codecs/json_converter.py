@@ -40,6 +40,10 @@ def hooks_of(model: Any) -> tuple[Hook, Hook]:
 
 @cache
 def _converter() -> Any:
+    """Return the converter of cattrs, which accepts only exact JSON types.
+
+    Without these hooks, cattrs would convert the text "1" to a number, and numbers to texts.
+    """
     try:
         from cattrs.preconf.json import make_converter
     except ImportError as error:

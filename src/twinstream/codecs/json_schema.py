@@ -75,6 +75,7 @@ class JsonSchemaCodec(Codec[Any]):
         return plain
 
     def _check(self, plain: Any) -> None:
+        """Raise `PayloadError` if a value does not fit the schema, with the most relevant place."""
         from jsonschema import exceptions
 
         best_match: Any = cast("Any", exceptions).best_match

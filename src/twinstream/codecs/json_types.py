@@ -59,6 +59,11 @@ class _Check:
         self._seen: set[int] = set()
 
     def check(self, model: Any, place: str, variables: dict[Any, Any]) -> None:
+        """Raise `BadArgument` if a value of the type `model` cannot be JSON.
+
+        `place` names the part of the type for the error. `variables` are the types of type
+        variables.
+        """
         model = variables.get(model, model) if isinstance(model, TypeVar) else model
         origin, arguments = get_origin(model), get_args(model)
         if hasattr(model, "__metadata__") or hasattr(model, "__supertype__"):

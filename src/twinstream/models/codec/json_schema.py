@@ -39,7 +39,7 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
     if name is None:
         _allow_units(document)
     else:
-        document = _of_type(document, name)
+        document = _schema_of_type(document, name)
     return cast("JsonObject", _plain(document)) if plain else document
 
 
@@ -66,7 +66,11 @@ def schema_names() -> list[str]:
     return sorted(name for name in json_schema()["$defs"] if not name.startswith(STRICT))
 
 
-def _of_type(document: JsonObject, name: str) -> JsonObject:
+def _schema_of_type(document: JsonObject, name: str) -> JsonObject:
+    """Return the schema of one type, with only the definitions that it refers to.
+
+    Raises `ValueError` if there is no type with this name.
+    """
     definitions = cast("JsonObject", document["$defs"])
     if name not in definitions:
         close = difflib.get_close_matches(name, [key for key in definitions if "." not in key])

@@ -200,6 +200,7 @@ class _Wild:
 
 
 def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) -> str | None:
+    """Return why the server refuses a function in a destination, or None."""
     call = _call(target, version)
     if call is None:
         return f"{target} is not a function known to the server"

@@ -136,8 +136,8 @@ class Timestamp(datetime):
         )
         self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
         # Keep the text if the server would write the time differently.
-        odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
-        self._text = text if odd else None
+        differs = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
+        self._text = text if differs else None
         return self
 
     @classmethod
