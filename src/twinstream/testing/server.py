@@ -226,6 +226,7 @@ class NatsServer:
     # -- inside
 
     def _write_config(self) -> Path:
+        """Write the configuration file of the server, and return its path."""
         text = server_config(
             name=self.name,
             port=self._config_ports[0],
@@ -300,6 +301,7 @@ class NatsServer:
         self._process.send_signal(number)
 
     def _end(self, number: signal.Signals) -> None:
+        """Send a signal to the server, and wait for its end. Kill it if it runs for 10 s more."""
         guard, self._guard = self._guard, None
         process, self._process = self._process, None
         if process is not None and process.poll() is None:

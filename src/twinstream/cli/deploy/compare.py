@@ -128,6 +128,10 @@ def _settled_consumers(steps: list[Step], parent: Parent | None, account: Accoun
 def _stream_step(
     config: FileConfig, existing: CurrentState | None, server: str, allowed: Allowed
 ) -> Step:
+    """Return the step that makes a stream on the server equal to its config.
+
+    `existing` is None if the stream does not exist. A step that is not allowed is refused.
+    """
     creation = plan_stream(None, config.members, server)
     if existing is None:
         return step_of(config, creation, creation, allowed, "")

@@ -135,6 +135,7 @@ def as_json(
 
 
 def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
+    """Return a step as a JSON object. `done` is whether it was carried out."""
     plan = step.plan
     return {
         "kind": step.kind,

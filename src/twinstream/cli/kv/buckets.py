@@ -219,6 +219,7 @@ def _line(shown: object) -> None:
 
 
 def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
+    """Print the names of the buckets, or a line for each with its state."""
     if names:
         print_names(jet.key_value_names(), "bucket", as_json=as_json)
         return
