@@ -74,11 +74,11 @@ class Reserve:
         new = step.verb != "update"
         # The server counts a new stream without max_bytes as one byte.
         least = max(wanted, 1) if new else wanted
-        left = self.most - self.taken + given
-        if self.most > 0 and left < least and (new or wanted > given):
+        available = self.most - self.taken + given
+        if self.most > 0 and available < least and (new or wanted > given):
             reason = (
                 f"the account may reserve at most {self.most:,} bytes of {self.storage}"
-                f" storage, of which {max(left, 0):,} are left for this stream"
+                f" storage, of which {max(available, 0):,} are left for this stream"
             )
             return evolve(step, verb="refused", refusal=reason)
         self.taken += wanted - given
@@ -145,8 +145,8 @@ class Reserves:
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step
-        left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
-        return evolve(step, plan=evolve(step.plan, problems=left))
+        problems = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
+        return evolve(step, plan=evolve(step.plan, problems=problems))
 
 
 @frozen

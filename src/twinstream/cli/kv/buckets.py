@@ -265,8 +265,8 @@ def compact(target: Target, bucket: str, older_than: timedelta, yes: bool, as_js
         numbers = {"removed": done.removed, "kept": done.kept, "skipped": done.skipped}
         print_json({"bucket": bucket, **numbers})
     else:
-        odd = f", {done.skipped:,} have an invalid key" if done.skipped else ""
+        skipped = f", {done.skipped:,} have an invalid key" if done.skipped else ""
         print_text(
             f"removed {counted(done.removed, 'marker')} from {bucket}, {done.kept:,} are too young"
-            f"{odd}"
+            f"{skipped}"
         )

@@ -213,9 +213,11 @@ def _note_pause(consumer: Consumer) -> None:
     """Print a note if the consumer is paused, because it delivers no messages then."""
     info = consumer.cached_info
     if info is not None and info.paused:
-        left = info.pause_remaining
+        remaining = info.pause_remaining
         until = (
-            f" for {in_time(timedelta(seconds=round(left.total_seconds())))} more" if left else ""
+            f" for {in_time(timedelta(seconds=round(remaining.total_seconds())))} more"
+            if remaining
+            else ""
         )
         where = f"{consumer.stream_name} {consumer.name}"
         text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
@@ -247,8 +249,8 @@ def _next_message(
     # A delivered message that is given back to the server has used up one of its deliveries, so the
     # caller gets it even after `stop`.
     while source.at_hand or not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
-        message = source.take(max(min(left, _TURN), _SHORTEST), most)
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
+        message = source.take(max(min(remaining, _TURN), _SHORTEST), most)
         link.look()
         if message is not None:
             return message

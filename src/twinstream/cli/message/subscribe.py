@@ -91,9 +91,9 @@ def _next_message(
     """
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
         # Wait for a moment even if no time is left: a message may be there already.
-        message = found.next(timeout=max(min(left, _TURN), 0.01))
+        message = found.next(timeout=max(min(remaining, _TURN), 0.01))
         link.look()
         if message is not None:
             return message

@@ -134,9 +134,9 @@ def _next_event(source: Events, wait: float | None, stop: Flag, link: LinkWatch)
     """
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
         # Wait for a moment even if no time is left: a message may be there already.
-        event = source.next(timeout=max(min(left, _TURN), 0.01))
+        event = source.next(timeout=max(min(remaining, _TURN), 0.01))
         if event is not None:
             return event
         link.look()

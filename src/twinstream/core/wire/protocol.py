@@ -350,19 +350,19 @@ def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
 
 def _parse_control(line: bytes) -> Event:
     """Return the event of a control line. Raises `ProtocolError` if no NATS server sends it."""
-    word = line[:4].upper()
-    if word == b"PING":
+    operation = line[:4].upper()
+    if operation == b"PING":
         return Ping()
-    if word == b"PONG":
+    if operation == b"PONG":
         return Pong()
-    if word == b"INFO":
+    if operation == b"INFO":
         try:
             return Info(read_object(line[4:]))
         except ValueError as error:
             raise ProtocolError(f"INFO is not a JSON object: {error}") from error
-    if word == b"-ERR":
+    if operation == b"-ERR":
         return Refusal(line[4:].decode("utf-8", "replace").strip().strip("'"))
-    if word[:3] == b"+OK":
+    if operation[:3] == b"+OK":
         return Ok()
     raise ProtocolError(f"not a NATS protocol line: {line[:80]!r}")
 

@@ -160,7 +160,7 @@ class Reader:
         if kind in self._scalars:
             return self._scalars[kind](value, path)
         if kind.startswith("word:"):
-            return self._word(value, kind[5:], path)
+            return self._enumeration(value, kind[5:], path)
         if kind.startswith("["):
             return self._list(value, kind[1:-1], path, before or ())
         if kind.startswith("{"):
@@ -198,7 +198,7 @@ class Reader:
         hint = "Write it as 2026-01-31T08:00:00Z."
         return self._refused(path, value, f"expected a time, got {show(value)}.", hint)
 
-    def _word(self, value: Any, enumeration: str, path: str) -> Any:
+    def _enumeration(self, value: Any, enumeration: str, path: str) -> Any:
         """Return a word of an enumeration as the server reads it, or None if the server refuses it.
 
         Only `DiscardPolicy` ignores case. The words in `_EXTRA_WORDS` mean that the setting is

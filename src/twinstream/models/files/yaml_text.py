@@ -51,8 +51,8 @@ def read_yaml(text: str) -> list[Document]:
             if node is not None and not _is_nothing(node):
                 documents.append(_Builder(loader, lines).document(node))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = lines.place(mark.index) if mark else (1, 1)
+        position = error.problem_mark or error.context_mark
+        place = lines.place(position.index) if position else (1, 1)
         what = error.problem or error.context or "not YAML"
         raise TextError(Fault(place, f"not YAML: {what}.")) from None
     except yaml.YAMLError as error:
