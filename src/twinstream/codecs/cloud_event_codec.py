@@ -76,6 +76,7 @@ class CloudEventCodec(Generic[D]):
         return self._structured(value)
 
     def _structured(self, value: CloudEvent[D]) -> bytes:
+        """Return an event as JSON. Its data is a member: JSON, text, or base64 for other data."""
         plain: dict[str, Any] = {"specversion": SPEC_VERSION, **self._attributes(value)}
         if value.data is not None:
             data = self._data.encode(value.data)

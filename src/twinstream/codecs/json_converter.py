@@ -115,6 +115,7 @@ def explained(error: Exception) -> tuple[str, str]:
 
 
 def _reason(error: BaseException, kind: Any) -> str:
+    """Return what an error of cattrs says about a value of the type `kind`."""
     from cattrs.errors import ForbiddenExtraKeysError
 
     if isinstance(error, KeyError):

@@ -152,6 +152,7 @@ def checked_schema(schema: Schema, name: str) -> Any:
 
 
 def _references(part: Any) -> Iterator[str]:
+    """Yield the references in a part of a schema, without those in examples and constants."""
     if isinstance(part, Mapping):
         members = cast("Mapping[str, Any]", part)
         for name, value in members.items():

@@ -93,6 +93,7 @@ class _Check:
     def _check_container(
         self, origin: Any, arguments: tuple[Any, ...], place: str, variables: dict[Any, Any]
     ) -> None:
+        """Check the types in a container. The keys of a mapping must be names in JSON."""
         if origin in _MAPPINGS:
             key = variables.get(arguments[0], arguments[0])
             is_enum = isinstance(key, type) and issubclass(key, Enum)
@@ -107,6 +108,7 @@ class _Check:
             _refuse(place, model, "not only values of JSON")
 
     def _check_members(self, kind: Any, arguments: tuple[Any, ...], place: str) -> None:
+        """Check the types of the members of a class, once."""
         if id(kind) in self._seen:
             return
         self._seen.add(id(kind))

@@ -74,10 +74,10 @@ class _Comparison:
         if isinstance(old, bool) or isinstance(new, bool):
             yield from _of_booleans(path, old, new)
             return
-        yield from _of_types(path, old, new)
+        yield from _type_changes(path, old, new)
         yield from _value_changes(path, old, new)
         yield from _of_required(path, old, new)
-        yield from _of_others(path, old, new)
+        yield from _other_changes(path, old, new)
         yield from self._property_changes(path, old, new)
         if "items" in old and "items" in new:
             yield from self.of(f"{path}[]", old["items"], new["items"])
@@ -139,7 +139,8 @@ def _types(schema: Schema) -> frozenset[str]:
     return frozenset(found)
 
 
-def _of_types(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+def _type_changes(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Yield the change of the allowed JSON types. Stored messages may have a type that was lost."""
     before, after = _types(old), _types(new)
     if before == after:
         return
@@ -192,7 +193,8 @@ def _of_required(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
         yield _unclear(f"{path}.{name}", "is no longer required")
 
 
-def _of_others(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+def _other_changes(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Yield the keywords that differ, or have references, and whose effect is not compared."""
     for name in sorted((old.keys() | new.keys()) - _NOTES - _KNOWN):
         if old.get(name) != new.get(name):
             yield _unclear(path, f"{name} differs")

@@ -255,6 +255,7 @@ class Telemetry(Observer):
         return _Begun(metered, span, current.attach(trace.set_span_in_context(span, parent)))
 
     def _settle(self, operation: Operation, metered: dict[str, Any]) -> _Begun:
+        """Begin an acknowledgement, with a span if `settle_spans` is set."""
         if not self._settle_spans:
             return _Begun(metered, None, None)
         parent = current.get_current()

@@ -114,6 +114,7 @@ class Proxy:
     # -- inside: one thread accepts, reads and forwards
 
     def _run(self) -> None:
+        """Accept, read and forward until the proxy is stopped. All pipes share this thread."""
         while self._running:
             if self._cutting:
                 for pipe in list(self._pipes):

@@ -255,6 +255,7 @@ class NatsServer:
         self._guard = Guard(self._process.pid, self.folder)
 
     def _wait_until_ready(self) -> None:
+        """Wait until the server responds. Raises `TimeoutError` if it ends or takes too long."""
         deadline = time.monotonic() + self._start_timeout
         while not (self._learn_ports() and self._healthy()):
             if not self.running:

@@ -207,7 +207,7 @@ def _no_stream(config: FileConfig) -> Plan:
     return Plan("impossible", problems=[problem])
 
 
-def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
+def _ordered(steps: list[Step], existing: Mapping[str, StreamConfig]) -> list[Step]:
     """Sort the steps of streams, without regard to conflicts between their subjects.
 
     Updates come first, so that subjects can move to new streams, then re-creations, then creations.
@@ -220,7 +220,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     depths = _depths({step.config.name: _origins(step) for step in steps})
 
     def rank(step: Step) -> tuple[int, int, bool, bool]:
-        name, old = step.config.name, there.get(step.config.name)
+        name, old = step.config.name, existing.get(step.config.name)
         recreates = step.verb == "recreate"
         # A re-creation that frees storage has the rank of an update, because later steps may need
         # the storage. This does not apply to a stream with origins: its origins must come first.

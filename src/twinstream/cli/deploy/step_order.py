@@ -81,6 +81,7 @@ def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
 
 
 def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
+    """Return a refused step, with the reason that no order makes the step possible."""
     found = holders.rival(claim)
     assert found is not None
     name, subject = found

@@ -56,6 +56,7 @@ def diff(
 
 
 def _show(changes: Iterable[KeyChange[bytes]], as_json: bool) -> None:
+    """Print changes as a table, or as JSON with a line for each."""
     if as_json:
         for each in changes:
             print_json(_as_json(each))

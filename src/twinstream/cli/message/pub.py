@@ -211,6 +211,7 @@ def _requests(
 
 
 def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
+    """Raise a `Failure` if a message was not stored, or if the user interrupted."""
     if tally.failed and tally.sent == 1:
         raise Failure(str(tally.error)) from tally.error
     if tally.failed:

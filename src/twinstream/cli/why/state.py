@@ -78,6 +78,7 @@ def advisory_claims(facts: Facts) -> Iterator[Claim]:
 
 
 def _gaps(advisories: Advisories) -> Iterator[Claim]:
+    """Yield claims about advisories that could not be read or may be missing."""
     name = advisories.stream_name
     for each in advisories.skipped[:_MOST]:
         yield Claim(f"skipped: {each.reason[:_LONG]}", f"advisory {each.seq} of {name}", "unknown")

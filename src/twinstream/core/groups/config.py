@@ -93,6 +93,7 @@ def _check_product(config: GroupConfig) -> None:
 
 
 def _check_elastic(config: ElasticGroupConfig) -> None:
+    """Raise `BadArgument` if a setting that only elastic groups have is invalid."""
     for number in (config.max_buffered_msg, config.max_buffered_bytes):
         if number is None:
             continue

@@ -217,6 +217,7 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
 
 
 def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
+    """Report the sources, or the mirror, from which a stream cannot copy."""
     for source in [info.mirror, *(info.sources or ())]:
         if source is None or source.error is None:
             continue
@@ -230,6 +231,7 @@ def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
 
 
 def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterator[Finding]:
+    """Report the filters of a consumer that match no subject of its stream."""
     missed = (
         [] if stream is None or info.config is None else outside_filters(stream.config, info.config)
     )

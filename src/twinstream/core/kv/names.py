@@ -235,6 +235,7 @@ class KeySubjects:
 
 
 def _refusal(config: StreamConfig, stored: str) -> str | None:
+    """Return why the keys of a bucket cannot be written, or None if they can."""
     if not is_read_only_copy(config, stored):
         return None
     names = ", ".join(each.name or "" for each in config.sources or ())

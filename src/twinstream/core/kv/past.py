@@ -89,6 +89,7 @@ def removal_of(configs: Sequence[StreamConfig]) -> Removal:
 
 
 def _other_removal(config: StreamConfig) -> str:
+    """Return how revisions may disappear, apart from the history of a key; "" if they cannot."""
     if config.max_age:
         return "its ttl removes values"
     if config.allow_msg_ttl:

@@ -281,6 +281,10 @@ class Parser:
         return data
 
     def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
+        """Parse bytes while a bulk response is expected, which `bulk` takes out of them.
+
+        Return the same as `feed`.
+        """
         if self._pieces:
             # `data` continues an incomplete message, so the bulk response does not begin with it.
             bulk.give_up()

@@ -150,6 +150,8 @@ def _value_reader(cls: Any) -> Read:
 
 
 def _list_reader(each: Read) -> Read:
+    """Return a function that decodes a JSON array, and each item with `each`."""
+
     def read(value: object) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             raise _wrong(f"expected a list, got {_show(value)}")

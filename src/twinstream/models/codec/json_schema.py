@@ -52,6 +52,7 @@ def _allow_units(document: JsonObject) -> None:
 
 
 def _allow_units_in(member: JsonObject) -> None:
+    """Let a number of nanoseconds or bytes also be a text with a unit, such as `2h`."""
     is_duration = member.get("$ref") == _REF + "Nanoseconds"
     if "items" in member:
         _allow_units_in(member["items"])
@@ -99,6 +100,7 @@ def _reached(definitions: JsonObject, root: str) -> set[str]:
 
 
 def _references(value: Any) -> list[str]:
+    """Return the names of all definitions to which a part of a schema refers."""
     if isinstance(value, list):
         return [name for item in cast("list[object]", value) for name in _references(item)]
     if not isinstance(value, dict):

@@ -40,6 +40,7 @@ def _misplaced_in(model: Model, path: str) -> Iterator[str]:
 
 
 def _described(place: str, wanted: type[Model], value: object) -> str:
+    """Describe a value that should be a record, and what to write instead."""
     name = wanted.__name__
     text = f"{place}: expected a {name}, got {value!r}"
     if isinstance(value, dict):

@@ -167,6 +167,7 @@ class _Parser:
         return (EscapedText(text) if escaped else text), end
 
     def _number(self, at: int) -> tuple[int | float, int]:
+        """Return the number that begins at `at`, and the position after it."""
         match = _NUMBER.match(self.text, at)
         if match is None:
             raise self._error(at, f"expected a value, got {self.text[at : at + 1]!r}.")

@@ -170,6 +170,7 @@ class Reader:
         return self.record(cast("Mapping[str, Any]", value), kind, f"{path}.", before)
 
     def _integer(self, value: Any, kind: str, path: str) -> Any:
+        """Return an integer, or None if it is not one of the `kind`."""
         low, high, name = _BOUNDS[kind]
         if type(value) is MinusZero:
             return 0 if low else self._refused(path, value, f"-0 is not {name}.", "Write 0.")
@@ -247,6 +248,7 @@ class Reader:
         return items
 
     def _map(self, value: Any, path: str, before: Mapping[str, str]) -> Any:
+        """Return a map of texts as the server reads it: merged into `before`, with "" for null."""
         if not isinstance(value, Mapping):
             return self._refused(path, value, f"expected an object, got {show(value)}.")
         texts = dict(before)

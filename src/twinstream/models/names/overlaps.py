@@ -84,6 +84,7 @@ def first_related(
 def _compared(
     ones: Sequence[str], others: Sequence[str], relation: Relation, apart: bool, later: bool
 ) -> dict[int, int]:
+    """Compare each pair of subjects. The result is that of `first_related`."""
     found: dict[int, int] = {}
     for index, one in enumerate(ones):
         for at in range(index + 1 if later else 0, len(others)):

@@ -139,6 +139,7 @@ def _sliced(token: bytes, size: int, first: int) -> bytes:
 
 
 def _split(token: bytes, function: TokenFunction) -> bytes:
+    """Return a token split at the separator, with dots between parts that are not empty."""
     text, separator = token.decode(), function.separator
     parts = text.split(separator) if separator else list(text)
     made = ""

@@ -445,6 +445,7 @@ def _filter_syntax(case: OriginCase) -> Found:
 
 
 def _late_transforms(case: OriginCase) -> Found:
+    """Find transforms that the server accepts, but that fail when it uses them."""
     if case.stream.update:
         return False
     return [

@@ -82,6 +82,7 @@ def _limit(given: int, version: Version) -> int:
 
 
 def _window(case: StreamCase) -> int:
+    """Return the duplicate window that the server stores; a default depends on `max_age`."""
     given: int = case["duplicate_window"]
     if given or case.mirror is not None:
         return given

@@ -213,6 +213,7 @@ class Timestamp(datetime):
         return moved
 
     def _canonical(self) -> str:
+        """Return the time as the server writes it: without zeros at the end of the fraction."""
         digits = f"{self.microsecond:06}{self._nanosecond:03}".rstrip("0")
         fraction = f".{digits}" if digits else ""
         whole = datetime.isoformat(self, timespec="seconds")
