@@ -73,14 +73,15 @@ class Table:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if console.is_terminal:
-            yield from self._for_people(options.max_width)
+            yield from self._for_terminal(options.max_width)
         else:
             for row in self._rows:
                 yield Segment(_piped(row))
 
-    def _for_people(self, width: int) -> Iterable[Segment]:
+    def _for_terminal(self, width: int) -> Iterable[Segment]:
+        """Yield title, head and rows, with columns that fit into `width` if possible."""
         now = datetime.now(UTC)
-        texts = [[_shown(cell, now) for cell in row] for row in self._rows]
+        texts = [[_cell_text(cell, now) for cell in row] for row in self._rows]
         heads = [harmless_line(column) for column in self._columns]
         widths = [max(map(_width, column)) for column in zip(heads, *texts, strict=True)]
         for cells in self._rows:
@@ -202,7 +203,8 @@ def _exact(cell: Cell) -> str:
             return as_text(cell)
 
 
-def _shown(cell: Cell, now: datetime) -> str:
+def _cell_text(cell: Cell, now: datetime) -> str:
+    """Return a value as a short text for people, with an age instead of a time."""
     match cell:
         case None:
             return "-"
@@ -233,4 +235,4 @@ def _in_full(cell: Cell, now: datetime) -> str:
         case str():
             return "\n".join(map(harmless_line, cell.split("\n")))
         case _:
-            return _shown(cell, now)
+            return _cell_text(cell, now)

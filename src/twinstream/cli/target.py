@@ -96,6 +96,7 @@ class Target:
 
 
 def _seed(file: str | None) -> str | None:
+    """Return the nkey seed of a user in a file, or None without a file."""
     if file is None:
         return None
     try:

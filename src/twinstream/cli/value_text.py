@@ -95,14 +95,14 @@ def in_bytes(count: int) -> str:
 
 def in_time(length: timedelta) -> str:
     """Return a duration with its units: `in_time(timedelta(seconds=5400)) == "1h30m"`."""
-    left = abs(length.total_seconds())
+    remaining = abs(length.total_seconds())
     parts: list[str] = []
     for unit, seconds in _UNITS:
-        whole, left = divmod(left, seconds)
+        whole, remaining = divmod(remaining, seconds)
         if whole:
             parts.append(f"{whole:g}{unit}")
-    if left or not parts:
-        parts.append(f"{left:g}s")
+    if remaining or not parts:
+        parts.append(f"{remaining:g}s")
     return ("-" if length < timedelta(0) else "") + "".join(parts)
 
 

@@ -41,6 +41,7 @@ def _zoned(event: Any, attribute: Any, value: Any) -> None:
 
 
 def _names(event: Any, attribute: Any, value: Mapping[str, str]) -> None:
+    """Raise `BadArgument` if the name or the value of an extension is invalid."""
     for name, each in value.items():
         if not _NAME.fullmatch(name) or name in _RESERVED:
             raise BadArgument(

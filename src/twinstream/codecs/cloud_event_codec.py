@@ -76,6 +76,7 @@ class CloudEventCodec(Generic[D]):
         return self._structured(value)
 
     def _structured(self, value: CloudEvent[D]) -> bytes:
+        """Return an event as JSON. Its data is a member: JSON, text, or base64 for other data."""
         plain: dict[str, Any] = {"specversion": SPEC_VERSION, **self._attributes(value)}
         if value.data is not None:
             data = self._data.encode(value.data)
@@ -104,6 +105,10 @@ class CloudEventCodec(Generic[D]):
         return self._event(texts, self._structured_data(plain), "$.")
 
     def _structured_data(self, plain: dict[str, Any]) -> D | None:
+        """Return the data in the JSON of an event, or None if there is none.
+
+        Raises `PayloadError` if the data does not fit the type.
+        """
         encoded, value = plain.get("data_base64"), plain.get("data")
         if encoded is not None:
             if value is not None:
@@ -115,6 +120,7 @@ class CloudEventCodec(Generic[D]):
             return self._decoded("$.data_base64", data)
         if value is None:
             return None
+        # Data of another content type is a JSON string that contains the text itself.
         if not self._is_json and isinstance(value, str):
             return self._decoded("$.data", _utf8("$.data", value))
         return self._decoded("$.data", _utf8_json("$.data", value))
@@ -172,6 +178,7 @@ class CloudEventCodec(Generic[D]):
     # ---- attributes
 
     def _attributes(self, value: CloudEvent[D]) -> dict[str, str]:
+        """Return the attributes of an event as texts, by name, without its data."""
         if not isinstance(value, CloudEvent):
             raise BadArgument(f"a CloudEvent is required, got {type(value).__name__}")
         found: dict[str, str] = {}
@@ -186,6 +193,11 @@ class CloudEventCodec(Generic[D]):
         return found | dict(value.extensions)
 
     def _event(self, texts: dict[str, str], data: D | None, prefix: str) -> CloudEvent[D]:
+        """Return the event with the attributes `texts` and its data.
+
+        Raises `PayloadError` for an invalid attribute. `prefix` precedes the attribute's name in
+        its path.
+        """
         version = texts.get("specversion")
         if version != SPEC_VERSION:
             raise PayloadError(f"{prefix}specversion", f"expected {SPEC_VERSION}, got {version!r}")

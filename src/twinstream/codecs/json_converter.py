@@ -40,6 +40,10 @@ def hooks_of(model: Any) -> tuple[Hook, Hook]:
 
 @cache
 def _converter() -> Any:
+    """Return the converter of cattrs, which accepts only exact JSON types.
+
+    Without these hooks, cattrs would convert the text "1" to a number, and numbers to texts.
+    """
     try:
         from cattrs.preconf.json import make_converter
     except ImportError as error:
@@ -111,6 +115,7 @@ def explained(error: Exception) -> tuple[str, str]:
 
 
 def _reason(error: BaseException, kind: Any) -> str:
+    """Return what an error of cattrs says about a value of the type `kind`."""
     from cattrs.errors import ForbiddenExtraKeysError
 
     if isinstance(error, KeyError):

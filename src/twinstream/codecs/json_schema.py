@@ -75,6 +75,7 @@ class JsonSchemaCodec(Codec[Any]):
         return plain
 
     def _check(self, plain: Any) -> None:
+        """Raise `PayloadError` if a value does not fit the schema, with the most relevant place."""
         from jsonschema import exceptions
 
         best_match: Any = cast("Any", exceptions).best_match
@@ -151,6 +152,7 @@ def checked_schema(schema: Schema, name: str) -> Any:
 
 
 def _references(part: Any) -> Iterator[str]:
+    """Yield the references in a part of a schema, without those in examples and constants."""
     if isinstance(part, Mapping):
         members = cast("Mapping[str, Any]", part)
         for name, value in members.items():

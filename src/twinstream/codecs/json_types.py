@@ -59,6 +59,11 @@ class _Check:
         self._seen: set[int] = set()
 
     def check(self, model: Any, place: str, variables: dict[Any, Any]) -> None:
+        """Raise `BadArgument` if a value of the type `model` cannot be JSON.
+
+        `place` names the part of the type for the error. `variables` are the types of type
+        variables.
+        """
         model = variables.get(model, model) if isinstance(model, TypeVar) else model
         origin, arguments = get_origin(model), get_args(model)
         if hasattr(model, "__metadata__") or hasattr(model, "__supertype__"):
@@ -88,6 +93,7 @@ class _Check:
     def _check_container(
         self, origin: Any, arguments: tuple[Any, ...], place: str, variables: dict[Any, Any]
     ) -> None:
+        """Check the types in a container. The keys of a mapping must be names in JSON."""
         if origin in _MAPPINGS:
             key = variables.get(arguments[0], arguments[0])
             is_enum = isinstance(key, type) and issubclass(key, Enum)
@@ -102,6 +108,7 @@ class _Check:
             _refuse(place, model, "not only values of JSON")
 
     def _check_members(self, kind: Any, arguments: tuple[Any, ...], place: str) -> None:
+        """Check the types of the members of a class, once."""
         if id(kind) in self._seen:
             return
         self._seen.add(id(kind))

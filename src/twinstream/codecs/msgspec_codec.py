@@ -91,9 +91,11 @@ def _check(model: Any) -> None:
         info = inspect.type_info(model)
     except Exception as error:
         raise BadArgument(f"msgspec cannot encode {type_name(model)}: {error}") from error
-    odd = _custom(info, set())
-    if odd is not None:
-        raise BadArgument(f"msgspec cannot encode {type_name(model)}: it has a {type_name(odd)}")
+    unknown_type = _custom(info, set())
+    if unknown_type is not None:
+        raise BadArgument(
+            f"msgspec cannot encode {type_name(model)}: it has a {type_name(unknown_type)}"
+        )
 
 
 def _custom(node: Any, seen: set[int]) -> Any:
@@ -111,4 +113,6 @@ def _custom(node: Any, seen: set[int]) -> Any:
         parts = [getattr(node, name) for name in node.__struct_fields__ if name != "default"]
     else:
         return None
-    return next((odd for part in parts if (odd := _custom(part, seen)) is not None), None)
+    return next(
+        (unknown_type for part in parts if (unknown_type := _custom(part, seen)) is not None), None
+    )

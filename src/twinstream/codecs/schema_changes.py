@@ -62,6 +62,10 @@ class _Comparison:
         self._seen: Final[set[tuple[int, int]]] = set()
 
     def of(self, path: str, old: Any, new: Any) -> Iterator[SchemaChange]:
+        """Yield the changes between two schemas at `path`, and below it.
+
+        A pair that refers to itself is compared once.
+        """
         old, new = _resolved(self._old, old), _resolved(self._new, new)
         pair = (id(old), id(new))
         if pair in self._seen or (old == new and not _has_reference(old)):
@@ -70,17 +74,18 @@ class _Comparison:
         if isinstance(old, bool) or isinstance(new, bool):
             yield from _of_booleans(path, old, new)
             return
-        yield from _of_types(path, old, new)
-        yield from _of_values(path, old, new)
+        yield from _type_changes(path, old, new)
+        yield from _value_changes(path, old, new)
         yield from _of_required(path, old, new)
-        yield from _of_others(path, old, new)
-        yield from self._of_properties(path, old, new)
+        yield from _other_changes(path, old, new)
+        yield from self._property_changes(path, old, new)
         if "items" in old and "items" in new:
             yield from self.of(f"{path}[]", old["items"], new["items"])
         elif "items" in old or "items" in new:
             yield _unclear(path, "items are described in one schema only")
 
-    def _of_properties(self, path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    def _property_changes(self, path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+        """Yield the changes of properties, and of whether other properties are allowed."""
         before, after = old.get("properties", {}), new.get("properties", {})
         for name in before.keys() & after.keys():
             yield from self.of(f"{path}.{name}", before[name], after[name])
@@ -134,7 +139,8 @@ def _types(schema: Schema) -> frozenset[str]:
     return frozenset(found)
 
 
-def _of_types(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+def _type_changes(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Yield the change of the allowed JSON types. Stored messages may have a type that was lost."""
     before, after = _types(old), _types(new)
     if before == after:
         return
@@ -159,7 +165,8 @@ def _allowed(schema: Schema) -> list[Any] | None:
     return None if values is None else list(values)
 
 
-def _of_values(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+def _value_changes(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Yield the change of an enumeration. Stored messages may have the values that it lost."""
     before, after = _allowed(old), _allowed(new)
     if before == after:
         return
@@ -186,7 +193,8 @@ def _of_required(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
         yield _unclear(f"{path}.{name}", "is no longer required")
 
 
-def _of_others(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+def _other_changes(path: str, old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Yield the keywords that differ, or have references, and whose effect is not compared."""
     for name in sorted((old.keys() | new.keys()) - _NOTES - _KNOWN):
         if old.get(name) != new.get(name):
             yield _unclear(path, f"{name} differs")

@@ -82,6 +82,7 @@ class Metrics:
         self._consumed.add(1, attributes)
 
     def _observe(self, name: str, _: CallbackOptions) -> Iterable[Observation]:
+        """Yield the current values of the gauge `name`, one for each consumer."""
         values: dict[tuple[str | None, str | None], list[float]] = defaultdict(list)
         for weak in self._connections:
             gauges: Callable[[], list[Gauge]] | None = weak()

@@ -255,6 +255,7 @@ class Telemetry(Observer):
         return _Begun(metered, span, current.attach(trace.set_span_in_context(span, parent)))
 
     def _settle(self, operation: Operation, metered: dict[str, Any]) -> _Begun:
+        """Begin an acknowledgement, with a span if `settle_spans` is set."""
         if not self._settle_spans:
             return _Begun(metered, None, None)
         parent = current.get_current()
@@ -299,6 +300,7 @@ class Telemetry(Observer):
     def _end_span(
         self, operation: Operation, span: trace.Span, error: BaseException | None
     ) -> None:
+        """Add the results of an operation to its span, and end the span."""
         names = self._names
         if operation.kind in _SENT and operation.seq is not None:
             span.set_attributes({names.message_id: str(operation.seq)})
@@ -307,6 +309,7 @@ class Telemetry(Observer):
             )
         if operation.kind == "receive":
             for message in operation.messages:
+                # Link to the span in which the message was published, if its headers name one.
                 creation = span_in(context_in(message.headers))
                 if creation is not None:
                     span.add_link(creation, {names.message_id: str(_sequence(message))})

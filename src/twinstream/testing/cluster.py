@@ -114,6 +114,7 @@ class NatsCluster:
             time.sleep(_POLL)
 
     def _ready(self) -> bool:
+        """Return whether all running servers know the same running leader, and it knows them."""
         running = [server for server in self.servers if server.running]
         names = {server.name for server in running}
         for server in running:

@@ -378,6 +378,7 @@ class FakePeer:
         )
 
     def _error(self, what: str, since: int) -> ScriptError:
+        """Return an error with the operations received since `since`."""
         with self._stage.changed:
             received = [repr(each) for each in self.operations[since:]][-_SHOWN:]
         rest = self._splitter.rest

@@ -59,6 +59,11 @@ class _Replay:
                 peer.send(self._translated(each.operation))
 
     def _expect(self, peer: FakePeer, recorded: Operation) -> None:
+        """Receive an operation, and compare it with the recorded one.
+
+        Inboxes and subscription ids may have other names. Raises `ScriptError` for another
+        operation.
+        """
         received = peer.expect(r"^(?!PING|PONG)")
         same = received.verb == recorded.verb
         if same and recorded.verb != "CONNECT":

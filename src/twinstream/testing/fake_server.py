@@ -194,6 +194,7 @@ class FakeServer:
         thread.start()
 
     def _accept(self, listener: socket.socket) -> None:
+        """Accept connections until the listener is closed or the server stops."""
         while True:
             try:
                 sock, _ = listener.accept()
@@ -208,6 +209,7 @@ class FakeServer:
             self._open(FakePeer(sock, len(self._peers) + 1, self._stage))
 
     def _open(self, peer: FakePeer) -> None:
+        """Start the threads of a connection: one reads from it, and one plays its script."""
         given = self._scripts[peer.number - 1 : peer.number]
         script = given[0] if given else self._rest
 

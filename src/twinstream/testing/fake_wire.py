@@ -108,11 +108,12 @@ class Splitter:
         """
         self._buffer.extend(data)
         found: list[Operation] = []
-        while (operation := self._next()) is not None:
+        while (operation := self._parse()) is not None:
             found.append(operation)
         return found
 
-    def _next(self) -> Operation | None:
+    def _parse(self) -> Operation | None:
+        """Remove one operation from the buffer and return it, or None if it is incomplete."""
         buffer = self._buffer
         end = buffer.find(b"\n")
         if end < 0:

@@ -114,6 +114,7 @@ class Proxy:
     # -- inside: one thread accepts, reads and forwards
 
     def _run(self) -> None:
+        """Accept, read and forward until the proxy is stopped. All pipes share this thread."""
         while self._running:
             if self._cutting:
                 for pipe in list(self._pipes):
@@ -131,6 +132,7 @@ class Proxy:
         return _TICK / 10 if busy else _TICK
 
     def _accept(self) -> None:
+        """Accept a client, connect to the server, and pass on data in both directions."""
         client, _ = self._listener.accept()
         if self.refuse:
             client.close()
@@ -149,6 +151,7 @@ class Proxy:
             self._selector.register(source, selectors.EVENT_READ, pipe)
 
     def _read(self, pipe: _Pipe) -> None:
+        """Read from the source of a pipe. The data, or its end, is due after `delay` seconds."""
         if pipe.ended:
             return
         try:
@@ -167,6 +170,7 @@ class Proxy:
         return self.black_hole or (self.mute and pipe.to_client)
 
     def _forward(self) -> None:
+        """Send the data of all pipes that is due, and close pipes whose end is due."""
         now = time.monotonic()
         for pipe in list(self._pipes):
             while pipe.waiting and pipe.waiting[0][0] <= now and not pipe.ended:
@@ -181,8 +185,8 @@ class Proxy:
                 if sent < len(data):
                     pipe.waiting.appendleft((at, data[sent:]))
                     break
-            ends = pipe.closed_at is not None and pipe.closed_at <= now and not pipe.waiting
-            if ends and not self._drops(pipe):
+            has_ended = pipe.closed_at is not None and pipe.closed_at <= now and not pipe.waiting
+            if has_ended and not self._drops(pipe):
                 self._close(pipe)
 
     def _close(self, pipe: _Pipe) -> None:

@@ -167,6 +167,7 @@ class Recorder:
         thread.start()
 
     def _accept(self, listener: socket.socket) -> None:
+        """Accept clients until the listener is closed, with two threads for each."""
         connection = 0
         while True:
             try:
@@ -188,6 +189,7 @@ class Recorder:
     def _forward(
         self, source: socket.socket, target: socket.socket, connection: int, by_client: bool
     ) -> None:
+        """Record and pass on the operations of one direction, until either side closes."""
         splitter = Splitter()
         while True:
             try:

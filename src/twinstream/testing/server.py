@@ -226,6 +226,7 @@ class NatsServer:
     # -- inside
 
     def _write_config(self) -> Path:
+        """Write the configuration file of the server, and return its path."""
         text = server_config(
             name=self.name,
             port=self._config_ports[0],
@@ -254,6 +255,7 @@ class NatsServer:
         self._guard = Guard(self._process.pid, self.folder)
 
     def _wait_until_ready(self) -> None:
+        """Wait until the server responds. Raises `TimeoutError` if it ends or takes too long."""
         deadline = time.monotonic() + self._start_timeout
         while not (self._learn_ports() and self._healthy()):
             if not self.running:
@@ -300,6 +302,7 @@ class NatsServer:
         self._process.send_signal(number)
 
     def _end(self, number: signal.Signals) -> None:
+        """Send a signal to the server, and wait for its end. Kill it if it runs for 10 s more."""
         guard, self._guard = self._guard, None
         process, self._process = self._process, None
         if process is not None and process.poll() is None:

@@ -46,6 +46,7 @@ def _by_level(found: FileConfigs) -> Iterator[tuple[str, FileProblem]]:
 
 
 def _result(level: str, found: FileProblem) -> Object:
+    """Return a problem as a result of SARIF. `level` is `error` or `warning`."""
     problem = found.problem
     parts = (f"{problem.path}:" if problem.path else "", problem.message, problem.hint)
     properties: Object = {"path": problem.path}

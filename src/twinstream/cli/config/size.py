@@ -87,6 +87,7 @@ def _letters(stream: Stream) -> float:
 
 
 def _show(estimate: Estimate) -> None:
+    """Print an estimate as a table, without the figures that are unknown."""
     table = Page()
     table.add_row("a message", Size(round(estimate.message)))
     if estimate.overhead is not None:

@@ -131,7 +131,7 @@ def _bytes_a_second(state: StreamState) -> float | None:
 
 
 def _estimate(
-    one: float,
+    message_size: float,
     overhead: int | None,
     planned: Planned,
     *,
@@ -141,19 +141,24 @@ def _estimate(
     bytes_a_day: int | None = None,
     bytes_at_max_age: int | None = None,
 ) -> Estimate:
+    """Return the estimate for messages of `message_size` bytes each.
+
+    `messages` and `replicas` apply if `planned` has no such figure. `letters` is the mean length of
+    a subject.
+    """
     count = messages if planned.messages is None else planned.messages
     copies = planned.replicas or replicas
-    whole = round(one * count)
+    total_size = round(message_size * count)
     subjects = planned.subjects
     index = None if subjects is None else round(subjects * (_INDEX_ENTRY + _INDEX_LETTER * letters))
     return Estimate(
-        message=one,
+        message=message_size,
         overhead=overhead,
         messages=count,
-        bytes=whole,
+        bytes=total_size,
         replicas=copies,
-        total=whole * copies,
-        fitting=None if planned.max_bytes is None else int(planned.max_bytes / one),
+        total=total_size * copies,
+        fitting=None if planned.max_bytes is None else int(planned.max_bytes / message_size),
         subjects=subjects,
         index=index,
         bytes_a_day=bytes_a_day,

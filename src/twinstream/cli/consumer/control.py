@@ -86,12 +86,12 @@ def reset(
         handle = target.jetstream(nc).get_consumer(stream, consumer)
         where = f"at sequence {seq:,}" if seq else "after its acknowledgement floor"
         sure(f"Restart {_described(handle)} {where}?", yes=yes)
-        left = handle.reset(seq).num_pending
+        pending = handle.reset(seq).num_pending
     _done(
         handle,
-        f"was reset and has {counted(left or 0, 'message')} to deliver",
+        f"was reset and has {counted(pending or 0, 'message')} to deliver",
         as_json,
-        num_pending=left,
+        num_pending=pending,
     )
 
 

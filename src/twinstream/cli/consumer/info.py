@@ -47,8 +47,8 @@ def show_state(console: Console, described: ConsumerInfo) -> None:
     page = Page("state")
     page.add_row("stream", described.stream_name)
     if described.paused:
-        left = described.pause_remaining
-        whole = timedelta(seconds=round(left.total_seconds())) if left else None
+        pause = described.pause_remaining
+        whole = timedelta(seconds=round(pause.total_seconds())) if pause else None
         page.add_row("paused", f"for {in_time(whole)} more" if whole else "yes")
     page.add_row("pending", described.num_pending)
     page.add_row("ack pending", described.num_ack_pending)

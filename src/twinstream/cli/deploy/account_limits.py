@@ -70,28 +70,28 @@ class Reserve:
         account without tiers, the server may refuse a step that this check accepts. This check
         never refuses a step that the server accepts.
         """
-        wanted = _set_aside(stream_config(step.config))
+        wanted = _reserved_bytes(stream_config(step.config))
         new = step.verb != "update"
         # The server counts a new stream without max_bytes as one byte.
         least = max(wanted, 1) if new else wanted
-        left = self.most - self.taken + given
-        if self.most > 0 and left < least and (new or wanted > given):
+        available = self.most - self.taken + given
+        if self.most > 0 and available < least and (new or wanted > given):
             reason = (
                 f"the account may reserve at most {self.most:,} bytes of {self.storage}"
-                f" storage, of which {max(left, 0):,} are left for this stream"
+                f" storage, of which {max(available, 0):,} are left for this stream"
             )
             return evolve(step, verb="refused", refusal=reason)
         self.taken += wanted - given
         return step
 
 
-def _set_aside(stream: StreamConfig | None) -> int:
+def _reserved_bytes(stream: StreamConfig | None) -> int:
     return max(0, (stream and stream.max_bytes) or 0)
 
 
 def needs_room(step: Step, old: StreamConfig | None) -> bool:
     """Whether a step reserves more storage than the existing stream, if there is one."""
-    return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
+    return step.is_due and _reserved_bytes(stream_config(step.config)) > _reserved_bytes(old)
 
 
 def frees_room(step: Step, old: StreamConfig | None) -> bool:
@@ -100,7 +100,7 @@ def frees_room(step: Step, old: StreamConfig | None) -> bool:
         return False
     new = stream_config(step.config)
     moves = (new.storage or StorageType.FILE) != (old.storage or StorageType.FILE)
-    return _set_aside(old) > (0 if moves else _set_aside(new))
+    return _reserved_bytes(old) > (0 if moves else _reserved_bytes(new))
 
 
 @define
@@ -122,14 +122,14 @@ class Reserves:
         reserve = self._of(new)
         before = reserve if old is None else self._of(old)
         if before is reserve:
-            return self._without_note(reserve.judged(step, _set_aside(old)), new)
+            return self._without_note(reserve.judged(step, _reserved_bytes(old)), new)
         if step.verb == "update":  # the tier changes, and only the server checks the limit
-            reserve.taken += _set_aside(new)
+            reserve.taken += _reserved_bytes(new)
             judged = step
         else:  # the storage type or tier changes, so the old reservation frees nothing for the step
             judged = self._without_note(reserve.judged(step, 0), new)
         if judged.is_due:
-            before.taken -= _set_aside(old)
+            before.taken -= _reserved_bytes(old)
         return judged
 
     def _of(self, stream: StreamConfig) -> Reserve:
@@ -145,8 +145,8 @@ class Reserves:
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step
-        left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
-        return evolve(step, plan=evolve(step.plan, problems=left))
+        problems = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
+        return evolve(step, plan=evolve(step.plan, problems=problems))
 
 
 @frozen
@@ -214,6 +214,7 @@ class Account:
         return ""
 
     def _too_large_stream(self, stream: StreamConfig) -> str:
+        """Return why the account's limits do not allow the settings of a stream, or ""."""
         limits = _limits(self._use(stream.num_replicas or 1))
         in_memory = stream.storage == StorageType.MEMORY
         most = (

@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
     """Return a step for each stream and consumer of a folder, in the order of execution."""
     names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
-    there = {name: current_state(jet, name) for name in names}
-    streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
+    existing = {name: current_state(jet, name) for name in names}
+    streams = [_stream_step(one, existing[one.name], server, allowed) for one in wanted.streams]
     by_name = {step.config.name: step for step in streams}
     steps = {name: list[Step]() for name in names}
-    parents = {name: _parent(by_name.get(name), there[name]) for name in names}
+    parents = {name: _parent(by_name.get(name), existing[name]) for name in names}
     for one in wanted.consumers:
         step = _consumer_step(one, parents[one.stream_name], server, allowed)
         steps[one.stream_name].append(step)
@@ -64,18 +64,18 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     account = account_of(jet) if any_due else Account(AccountInfo())
     streams = [account.sized(step) for step in streams]
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
-    held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
-    others, unknown = _held_by_others(jet, streams, held)
+    subjects = {name: subjects_of(one.config) for name, one in existing.items() if one is not None}
+    others, unknown = _overlapping_streams(jet, streams, subjects)
     if not account.is_known:
         unknown = "the limits of the account"
-    configs = {name: one.config for name, one in there.items() if one is not None}
-    settled = _settled_streams(streams, {**others, **held}, account, configs)
+    configs = {name: one.config for name, one in existing.items() if one is not None}
+    settled = _settled_streams(streams, {**others, **subjects}, account, configs)
     settled = [judged(step, configs.get(step.config.name), unknown) for step in settled]
     return [*map(bucket_step, settled), *chain(*consumers)]
 
 
-def _held_by_others(
-    jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
+def _overlapping_streams(
+    jet: JetStream, steps: list[Step], subjects_before: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, list[str]], str]:
     """Find streams on the server whose subjects overlap those that the steps add.
 
@@ -88,7 +88,7 @@ def _held_by_others(
     try:
         for step in (each for each in steps if each.is_due):
             wanted = subjects_of(stream_config(step.config))
-            had = held.get(step.config.name, ())
+            had = subjects_before.get(step.config.name, ())
             for subject in (each for each in wanted if each not in had):
                 for name in jet.stream_names(subject):
                     found.setdefault(name, []).append(subject)
@@ -99,17 +99,17 @@ def _held_by_others(
 
 def _settled_streams(
     steps: list[Step],
-    held: dict[str, Sequence[str]],
+    subjects: dict[str, Sequence[str]],
     account: Account,
-    there: Mapping[str, StreamConfig],
+    existing: Mapping[str, StreamConfig],
 ) -> list[Step]:
     """Order the steps of streams. Refuse steps that conflict with others or exceed a limit."""
-    holders = Holders(held)
-    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
-    rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
-    counted = [rooms[_copies(step)].judged(step) for step in ordered]
+    holders = Holders(subjects)
+    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, existing)], holders)
+    stream_limits = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
+    counted = [stream_limits[_copies(step)].judged(step) for step in ordered]
     reserves = Reserves(account)
-    return [reserves.judged(step, there.get(step.config.name)) for step in counted]
+    return [reserves.judged(step, existing.get(step.config.name)) for step in counted]
 
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
@@ -121,13 +121,17 @@ def _settled_consumers(steps: list[Step], parent: Parent | None, account: Accoun
     if parent.typed.retention == RetentionPolicy.WORKQUEUE:
         holders = Holders({name: filters_of(one) for name, one in counted.items()})
         steps = in_turn([consumer_claim(step, holders) for step in steps], holders)
-    room = account.for_consumers(parent.typed, len(counted))
-    return [room.judged(step) for step in steps]
+    consumer_limits = account.for_consumers(parent.typed, len(counted))
+    return [consumer_limits.judged(step) for step in steps]
 
 
 def _stream_step(
     config: FileConfig, existing: CurrentState | None, server: str, allowed: Allowed
 ) -> Step:
+    """Return the step that makes a stream on the server equal to its config.
+
+    `existing` is None if the stream does not exist. A step that is not allowed is refused.
+    """
     creation = plan_stream(None, config.members, server)
     if existing is None:
         return step_of(config, creation, creation, allowed, "")
@@ -203,7 +207,7 @@ def _no_stream(config: FileConfig) -> Plan:
     return Plan("impossible", problems=[problem])
 
 
-def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
+def _ordered(steps: list[Step], existing: Mapping[str, StreamConfig]) -> list[Step]:
     """Sort the steps of streams, without regard to conflicts between their subjects.
 
     Updates come first, so that subjects can move to new streams, then re-creations, then creations.
@@ -216,7 +220,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     depths = _depths({step.config.name: _origins(step) for step in steps})
 
     def rank(step: Step) -> tuple[int, int, bool, bool]:
-        name, old = step.config.name, there.get(step.config.name)
+        name, old = step.config.name, existing.get(step.config.name)
         recreates = step.verb == "recreate"
         # A re-creation that frees storage has the rank of an update, because later steps may need
         # the storage. This does not apply to a stream with origins: its origins must come first.

@@ -42,7 +42,7 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     # Ignore problems with `sealed`: an existing stream may be sealed. The plan checks new streams.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     configs = [stream_behind(one) for one in found.configs]
-    problems = errors + list(_misfits(configs))
+    problems = errors + list(_folder_problems(configs))
     configs, unfit = contracts_of(configs)
     problems += unfit
     dropped = [one for one in found.warnings if one.problem.rule == DROPPED]
@@ -104,7 +104,7 @@ def _is_config(file: Path) -> bool:
     return named and (file.is_file() or not file.exists())
 
 
-def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
+def _folder_problems(configs: list[FileConfig]) -> Iterator[FileProblem]:
     """Yield problems that the validation accepts, but that `plan` and `apply` refuse.
 
     Examples are a consumer without a name, and two configurations of the same stream.
@@ -113,22 +113,24 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
     for one in configs:
         for spelling, usual in other_spellings(one):
             message = f"servers read the key {spelling!r} as {usual!r}, but this command does not."
-            yield _misfit(one, message, f"Write {usual}.")
+            yield _folder_problem(one, message, f"Write {usual}.")
         if one.bucket is not None and not one.name:  # the validation has reported its name
             continue
         if one.kind == "consumer" and not one.name:
-            yield _misfit(one, "the consumer has no name.", "Set durable_name.")
+            yield _folder_problem(one, "the consumer has no name.", "Set durable_name.")
         elif one.kind == "consumer" and not one.stream_name:
             hint = "Write stream_name: and config: around it."
-            yield _misfit(one, f"the consumer {one.name!r} does not name its stream.", hint)
+            yield _folder_problem(one, f"the consumer {one.name!r} does not name its stream.", hint)
         else:
             key = (one.kind, one.stream_name, one.name)
             before = seen.setdefault(key, one)
             if before is not one:
                 where = f"{before.file}:{before.line}"
-                yield _misfit(one, f"{one.kind} {one.name!r} is in {where}, too.", "Keep one.")
+                yield _folder_problem(
+                    one, f"{one.kind} {one.name!r} is in {where}, too.", "Keep one."
+                )
 
 
-def _misfit(config: FileConfig, message: str, hint: str) -> FileProblem:
+def _folder_problem(config: FileConfig, message: str, hint: str) -> FileProblem:
     problem = Problem("", config.name or None, "D-FOLDER", message, hint)
     return FileProblem(config.file, config.line, config.column, problem)

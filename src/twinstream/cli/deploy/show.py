@@ -55,8 +55,8 @@ _DURATIONS: Final = {
 def print_plan(console: Console, steps: Iterable[Step]) -> None:
     """Print each step with its changes, losses, problems and the reason of a refusal."""
     for step in steps:
-        mark, colour = MARKS[step.verb]
-        line = Text(f"{mark} {step.title}", style=colour)
+        symbol, colour = MARKS[step.verb]
+        line = Text(f"{symbol} {step.title}", style=colour)
         line.append(f"  {step.config.file}:{step.config.line}", style="dim not bold")
         console.print(line, soft_wrap=True)
         for change in step.plan.changes:
@@ -135,6 +135,7 @@ def as_json(
 
 
 def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
+    """Return a step as a JSON object. `done` is whether it was carried out."""
     plan = step.plan
     return {
         "kind": step.kind,

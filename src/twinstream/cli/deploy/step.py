@@ -80,14 +80,20 @@ def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
         allowed: The harmful changes that the user allows.
         lost: What a re-creation loses, for the message.
     """
-    step = _decided(config, plan, creation, allowed, lost)
-    odd = untyped(config) if step.is_due else []
-    if not odd:
+    step = _decide(config, plan, creation, allowed, lost)
+    problems = untyped(config) if step.is_due else []
+    if not problems:
         return step
-    return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")
+    return Step(
+        config, "refused", Plan("impossible", problems=problems), "it cannot be sent as it is"
+    )
 
 
-def _decided(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+def _decide(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+    """Return the step for a plan, or a refused one if `allowed` does not allow what it loses.
+
+    If the plan is impossible as an update, the step is to delete and create the object again.
+    """
     if plan.action == "impossible":
         if creation.action == "impossible":
             return Step(config, "refused", plan, "every server would refuse it")

@@ -45,10 +45,10 @@ class Holders:
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:
             return None
-        for name, held in self.subjects.items():
-            met = first_related(taken, held, can_meet) if name != claim.name else {}
-            if met:
-                return name, taken[min(met)]
+        for name, owned in self.subjects.items():
+            overlaps = first_related(taken, owned, can_meet) if name != claim.name else {}
+            if overlaps:
+                return name, taken[min(overlaps)]
         return None
 
     def take(self, claim: Claim) -> None:
@@ -76,11 +76,12 @@ def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
             holders.take(one)
             done.append(one.step)
             ready.extend(waiting.pop(one.name, ()))
-    left = {claim.name: claim for claim in chain(*waiting.values())}
-    return [*done, *(_refused(one, holders, left) for one in claims if one.name in left)]
+    blocked = {claim.name: claim for claim in chain(*waiting.values())}
+    return [*done, *(_refused(one, holders, blocked) for one in claims if one.name in blocked)]
 
 
 def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
+    """Return a refused step, with the reason that no order makes the step possible."""
     found = holders.rival(claim)
     assert found is not None
     name, subject = found

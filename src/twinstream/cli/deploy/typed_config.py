@@ -59,12 +59,13 @@ def other_spellings(config: FileConfig) -> list[tuple[str, str]]:
     """
     record = StreamConfig if config.kind == "stream" else ConsumerConfig
     try:
-        return list(_folded(decode(config.members, record)))
+        return list(_other_spellings_in(decode(config.members, record)))
     except DecodeError:  # reported by the validation
         return []
 
 
-def _folded(model: Model) -> Iterator[tuple[str, str]]:
+def _other_spellings_in(model: Model) -> Iterator[tuple[str, str]]:
+    """Yield unknown keys, also of models within, that are settings in upper or mixed case."""
     names = {each.name for each in fields(type(model))} - {"unknown"}
     for key in model.unknown:
         usual = key.casefold()
@@ -76,7 +77,7 @@ def _folded(model: Model) -> Iterator[tuple[str, str]]:
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         for item in items:
             if isinstance(item, Model):
-                yield from _folded(item)
+                yield from _other_spellings_in(item)
 
 
 def _problem(path: str, reason: str) -> Problem:

@@ -219,6 +219,7 @@ def _line(shown: object) -> None:
 
 
 def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
+    """Print the names of the buckets, or a line for each with its state."""
     if names:
         print_names(jet.key_value_names(), "bucket", as_json=as_json)
         return
@@ -264,8 +265,8 @@ def compact(target: Target, bucket: str, older_than: timedelta, yes: bool, as_js
         numbers = {"removed": done.removed, "kept": done.kept, "skipped": done.skipped}
         print_json({"bucket": bucket, **numbers})
     else:
-        odd = f", {done.skipped:,} have an invalid key" if done.skipped else ""
+        skipped = f", {done.skipped:,} have an invalid key" if done.skipped else ""
         print_text(
             f"removed {counted(done.removed, 'marker')} from {bucket}, {done.kept:,} are too young"
-            f"{odd}"
+            f"{skipped}"
         )

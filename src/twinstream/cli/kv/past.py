@@ -56,6 +56,7 @@ def diff(
 
 
 def _show(changes: Iterable[KeyChange[bytes]], as_json: bool) -> None:
+    """Print changes as a table, or as JSON with a line for each."""
     if as_json:
         for each in changes:
             print_json(_as_json(each))
@@ -144,6 +145,10 @@ def _revert_bucket(
     yes: bool,
     as_json: bool,
 ) -> None:
+    """Restore the keys of a bucket to a moment, after a confirmation, and print the result.
+
+    Raises `Failure` if another client has written some of the keys in the meantime.
+    """
     bucket, changes = found.bucket, found.diff(moment, keys=key)
     # What the command does to each key: from the present entry to the past one.
     undone = [evolve(each, before=each.after, after=each.before) for each in changes.values()]
@@ -156,15 +161,15 @@ def _revert_bucket(
         return
     what = counted(len(changes), "key")
     sure(f"Restore {what} of {bucket} to revision {changes.revisions[0]}?", yes=yes)
-    left = [each.key for each in found.revert(changes, in_parts=in_parts)]
-    count = len(changes) - len(left)
+    skipped = [each.key for each in found.revert(changes, in_parts=in_parts)]
+    count = len(changes) - len(skipped)
     if as_json:
-        print_json({"bucket": bucket, "reverted": count, "left": left})
+        print_json({"bucket": bucket, "reverted": count, "left": skipped})
     else:
         print_text(f"restored {counted(count, 'key')} of {bucket}")
-    if left:
-        named = ", ".join(left[:10]) + (" ..." if len(left) > 10 else "")
+    if skipped:
+        named = ", ".join(skipped[:10]) + (" ..." if len(skipped) > 10 else "")
         raise Failure(
-            f"bucket {bucket}: left {counted(len(left), 'key')} that another client has written"
+            f"bucket {bucket}: left {counted(len(skipped), 'key')} that another client has written"
             f" since: {named}; look at `twinstream kv diff`, and try again"
         )

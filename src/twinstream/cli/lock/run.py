@@ -96,7 +96,7 @@ def run(
         if lease is None:
             raise Failure(f"the lock {name} is held: `twinstream lock ls` shows by whom")
         try:
-            code = _work(lease, command, grace=min(1.0, ttl / 4) * 0.8)
+            code = _run_command(lease, command, grace=min(1.0, ttl / 4) * 0.8)
         finally:
             lost = lease.lost
             lease.release()
@@ -105,7 +105,11 @@ def run(
     sys.exit(code)
 
 
-def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
+def _run_command(lease: Lease, command: tuple[str, ...], grace: float) -> int:
+    """Run a command while the lock is held; return its exit code.
+
+    The code is 128 and the signal's number if a signal ended the command, as in a shell.
+    """
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
     with (
         asked_to_stop(more=_deadly()) as asked,

@@ -120,7 +120,7 @@ def consume(
             messages = stack.enter_context(_in_order(stored, subjects, start))
             source: MessageSource = InOrder(messages, stream)
         else:
-            worker = _bound(stored, consumer, create, subjects, start)
+            worker = _get_or_create(stored, consumer, create, subjects, start)
             durable = Durable(worker, acknowledge, Patience(nc, stop), priority)
             stack.callback(durable.give_back)
             source = durable
@@ -128,7 +128,7 @@ def consume(
         try:
             while count is None or printed < count:
                 most = None if count is None else count - printed
-                message = _next(source, link, wait, stop, most)
+                message = _next_message(source, link, wait, stop, most)
                 if message is None:
                     break
                 _print(message, console, as_json)
@@ -138,8 +138,8 @@ def consume(
                 source.done(message)
             if link.look():
                 nc.flush(timeout=target.timeout)
-                if source.trouble is not None and not stop.is_set():
-                    raise source.trouble
+                if source.last_error is not None and not stop.is_set():
+                    raise source.last_error
             elif not stop.is_set():
                 raise Failure("the connection to the server is lost, and no message arrived since")
         finally:
@@ -165,9 +165,10 @@ def _in_order(stored: Stream, subjects: tuple[str, ...], start: Start) -> Ordere
         )
 
 
-def _bound(
+def _get_or_create(
     stored: Stream, name: str, create: bool, subjects: tuple[str, ...], start: Start
 ) -> Consumer:
+    """Return the consumer `name`. If there is none, create it if `create` is set."""
     from twinstream.errors import ConsumerNotFound
 
     try:
@@ -212,9 +213,11 @@ def _note_pause(consumer: Consumer) -> None:
     """Print a note if the consumer is paused, because it delivers no messages then."""
     info = consumer.cached_info
     if info is not None and info.paused:
-        left = info.pause_remaining
+        remaining = info.pause_remaining
         until = (
-            f" for {in_time(timedelta(seconds=round(left.total_seconds())))} more" if left else ""
+            f" for {in_time(timedelta(seconds=round(remaining.total_seconds())))} more"
+            if remaining
+            else ""
         )
         where = f"{consumer.stream_name} {consumer.name}"
         text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
@@ -234,19 +237,20 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
     )
 
 
-def _next(
+def _next_message(
     source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
     """Return the next message, or None after `wait` seconds or when `stop` is set.
 
-    After `stop`, messages that were delivered before are still returned.
+    Meanwhile, print changes of the connection's state. After `stop`, messages that were delivered
+    before are still returned.
     """
     deadline = None if wait is None else time.monotonic() + wait
-    # Print messages that were delivered before the stop. If they were returned to the server, each
-    # would have used up one of its deliveries.
+    # A delivered message that is given back to the server has used up one of its deliveries, so the
+    # caller gets it even after `stop`.
     while source.at_hand or not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
-        message = source.take(max(min(left, _TURN), _SHORTEST), most)
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
+        message = source.take(max(min(remaining, _TURN), _SHORTEST), most)
         link.look()
         if message is not None:
             return message

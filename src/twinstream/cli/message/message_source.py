@@ -39,7 +39,7 @@ class MessageSource(Protocol):
         ...
 
     @property
-    def trouble(self) -> BaseException | None:
+    def last_error(self) -> BaseException | None:
         """The error of the last wait; None if the wait ended without an error."""
         ...
 
@@ -76,9 +76,9 @@ class Durable:
         return len(self._ready)
 
     @property
-    def trouble(self) -> BaseException | None:
+    def last_error(self) -> BaseException | None:
         """The error of the last wait; None if the wait ended without an error."""
-        return self.patience.trouble
+        return self.patience.last_error
 
     def take(self, timeout: float, most: int | None) -> Message | None:
         """Return the next message, or None if no message arrived within `timeout` seconds."""
@@ -95,6 +95,11 @@ class Durable:
         return None
 
     def _fetch(self, size: int, timeout: float) -> Batch[Message]:
+        """Fetch up to `size` messages, or wait up to `timeout` seconds for one.
+
+        A request for several messages ends early. Without a message, a request for one waits
+        longer.
+        """
         from twinstream.errors import ConsumerDeleted, PullError
 
         group = self.priority
@@ -107,7 +112,7 @@ class Durable:
                 )
                 if several:
                     return several
-            except ConsumerDeleted:
+            except ConsumerDeleted:  # a `PullError`, but a request for one message would fail, too
                 raise
             except PullError:  # the next message alone exceeds max_bytes
                 pass
@@ -162,7 +167,7 @@ class InOrder:
 
     messages: OrderedMessages
     stream: str
-    trouble: BaseException | None = field(default=None, init=False)
+    last_error: BaseException | None = field(default=None, init=False)
     """The error of the last wait; None if the wait ended without an error."""
     _begun: bool = field(default=False, init=False)
 
@@ -175,11 +180,12 @@ class InOrder:
         """Return the next message, or None if no message arrived within `timeout` seconds."""
         from twinstream.errors import JetStreamError, RequestTimeout
 
-        self.trouble = None
+        self.last_error = None
         try:
             return self.messages.next(timeout=timeout if self._begun else max(timeout, _BEGINNING))
         except RequestTimeout as error:
-            self.trouble = error.__cause__  # the reason why no consumer could be created, or None
+            # The reason why no consumer could be created, or None.
+            self.last_error = error.__cause__
             return None
         except JetStreamError as error:
             if error.err_code != PULL_REQUIRES_ACK:

@@ -84,6 +84,7 @@ def _subject(message: Message | StreamMessage) -> _Part:
 
 
 def _print_with(console: Console, head: list[_Part], message: Message | StreamMessage) -> None:
+    """Print a line `head`, and then the headers and the payload of a message."""
     lines = [head]
     for name, values in headers_of(message):
         lines += ([("  " + harmless(f"{name}: {value}"), "dim")] for value in values)

@@ -136,7 +136,7 @@ def pub(
         words.look("--msg-id", msg_id)
         words.look("DATA", data)
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
-    promises = {
+    conditions = {
         "expected_stream": expected_stream,
         "expected_last_seq": last_seq,
         "expected_last_subject_seq": last_subject_seq,
@@ -150,15 +150,15 @@ def pub(
     shown = (count > 1 or len(files) > 1 or streaming) and not as_json
     with (
         target.connect() as nc,
-        asked_to_stop("waiting for the acknowledgements of messages in flight") as asked,
+        asked_to_stop("waiting for the acknowledgements of messages in flight") as stop,
         progress(notes(), shown=shown) as display,
     ):
         total = None if streaming else count * max(1, len(files))
         task = display.add_task("publish", total=total)
         jet = target.jetstream(nc)
-        found = payloads(data, files, separator, count, asked, template=template)
-        parts = at_rate(words.looked(found), rate, asked)
-        requests = _requests(draft, parts, promises, asked)
+        found = payloads(data, files, separator, count, stop, template=template)
+        parts = at_rate(words.looked(found), rate, stop)
+        requests = _requests(draft, parts, conditions, stop)
         # The tally counts failures, and `_raise_unless_all_stored` reports them.
         publishing = jet.publish_many(requests, window=WINDOW, raise_failures=False)
         with needs_its_reader("all messages were published"), publishing as outcomes:
@@ -171,7 +171,7 @@ def pub(
         words.raise_refusal()  # instead of the note that there was no input
     if not as_json:
         tally.show(results())
-    _raise_unless_all_stored(tally, interrupted=asked.is_set())
+    _raise_unless_all_stored(tally, interrupted=stop.is_set())
     words.raise_refusal()
 
 
@@ -193,23 +193,25 @@ def _separator(*, lines: bool, nul: bool) -> Separator:
 
 
 def _requests(
-    draft: Draft, parts: Iterator[bytes], promises: dict[str, Any], asked: threading.Event
+    draft: Draft, parts: Iterator[bytes], conditions: dict[str, Any], stop: threading.Event
 ) -> Iterator[PublishRequest]:
+    """Yield a request for each payload, with its number in the texts, until `stop` is set."""
     from js_sync import PublishRequest
 
     for number, part in enumerate(parts, start=1):
-        if asked.is_set():
+        if stop.is_set():
             return
         yield PublishRequest(
             subject=draft.subject_of(number),
             data=part,
             headers=draft.headers_of(number) or None,
             msg_id=draft.message_id_of(number),
-            **promises,
+            **conditions,
         )
 
 
 def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
+    """Raise a `Failure` if a message was not stored, or if the user interrupted."""
     if tally.failed and tally.sent == 1:
         raise Failure(str(tally.error)) from tally.error
     if tally.failed:

@@ -55,7 +55,7 @@ class Patience:
         self._stop = stop
         self._clock = clock
         self._since: float | None = None
-        self.trouble: TwinstreamError | None = None
+        self.last_error: TwinstreamError | None = None
         """The tolerated error of the last attempt; None if it succeeded."""
 
     @contextmanager
@@ -70,7 +70,7 @@ class Patience:
         try:
             yield
         except NO_RESPONSE as error:
-            self.trouble = error
+            self.last_error = error
             now = self._clock()
             if not self._nc.is_connected or self._since is None:
                 self._since = now
@@ -78,4 +78,4 @@ class Patience:
                 raise
             self._stop.wait(_PAUSE)
         else:
-            self._since = self.trouble = None
+            self._since = self.last_error = None

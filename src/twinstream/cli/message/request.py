@@ -97,8 +97,8 @@ def _received(
 
     deadline, count = Deadline.after(timeout), 0
     while not most or count < most:
-        left = deadline.remaining()
-        found = answers.next(timeout=min(left, pause) if pause and count else left)
+        remaining = deadline.remaining()
+        found = answers.next(timeout=min(remaining, pause) if pause and count else remaining)
         if found is None:
             break
         if is_unserved_reply(found):

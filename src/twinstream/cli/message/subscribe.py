@@ -67,7 +67,7 @@ def sub(
         notes().print(f"listening on {subject}", style="dim")
         link, number = LinkWatch(nc), 0
         while count is None or number < count:
-            message = _next(found, link, stop, wait)
+            message = _next_message(found, link, stop, wait)
             if message is None:
                 break
             number += 1
@@ -82,14 +82,18 @@ def sub(
                 print_core(message, head=f"{when}#{number}  {message.subject}")
 
 
-def _next(
+def _next_message(
     found: Subscription, link: LinkWatch, stop: Event, wait: float | None
 ) -> CoreMessage | None:
-    """Return the next message, or None after `wait` seconds or when `stop` is set."""
+    """Return the next message, or None after `wait` seconds or when `stop` is set.
+
+    Meanwhile, print changes of the connection's state.
+    """
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
-        message = found.next(timeout=max(min(left, _TURN), 0.01))
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
+        # Wait for a moment even if no time is left: a message may be there already.
+        message = found.next(timeout=max(min(remaining, _TURN), 0.01))
         link.look()
         if message is not None:
             return message

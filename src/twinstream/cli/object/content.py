@@ -131,6 +131,10 @@ def put(
 
 
 def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
+    """Ask whether to replace the object `name`, if it exists.
+
+    Raises `Failure` if the user declines, or cannot answer because standard input is the content.
+    """
     from js_sync import ObjectNotFound
     from twinstream.errors import InvalidObjectInfo
 
@@ -257,6 +261,7 @@ def delete(
 
 
 def _size_of(store: ObjectStore, name: str) -> str:
+    """Return the size of an object in parentheses, or "" if there is no such object."""
     from js_sync import ObjectNotFound
     from twinstream.errors import InvalidObjectInfo, ObjectDeleted
 
@@ -325,6 +330,7 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
 
 
 def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
+    """Print the names of the object stores, or a line for each with its state."""
     listing = jet.object_stores()
     found = sorted(listing, key=lambda status: status.bucket)
     unknown = undescribed(listing)
@@ -369,6 +375,10 @@ def watch(target: Target, bucket: str, updates: bool, count: int | None, as_json
 
 
 def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
+    """Print the next change of a store; return 1, or 0 if none arrived in `_TURN` seconds.
+
+    Raises `Failure` after the end of the watch.
+    """
     from js_sync import IterationEnded
 
     try:

@@ -74,6 +74,7 @@ def count(config: PipelineConfig, source: str | None, as_json: bool) -> None:
 
 
 def _as_json(summary: LettersSummary) -> dict[str, Any]:
+    """Return the summary of a source as a JSON object."""
     return {
         "source": summary.source,
         "letters": summary.letters,
@@ -89,6 +90,7 @@ def _as_json(summary: LettersSummary) -> dict[str, Any]:
 
 
 def _show(found: list[LettersSummary]) -> None:
+    """Print a table with a line for each reason of each source."""
     numbers = ("letters", "first", "last")
     table = plain_table(
         "source", "letters", "reason", "first", "at", "last", "until", numbers=numbers

@@ -46,7 +46,7 @@ def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Pipeline {escape(name)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{_header(name, sink, batches)}{_tiles(logs)}{charts}"
-        f"{_last(batches)}</main>\n</body>\n</html>\n"
+        f"{_last_batches(batches)}</main>\n</body>\n</html>\n"
     )
 
 
@@ -65,6 +65,7 @@ def _header(name: str, sink: str, batches: Sequence[_Batch]) -> str:
 
 
 def _tiles(logs: Mapping[str, Sequence[BatchEntry]]) -> str:
+    """Return the boxes with the totals of all sources as HTML."""
     entries = [each for log in logs.values() for each in log]
     messages = sum(each.messages for each in entries)
     dead = sum(each.dead_letters for each in entries)
@@ -84,6 +85,7 @@ def _tiles(logs: Mapping[str, Sequence[BatchEntry]]) -> str:
 
 
 def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
+    """Return the sections with charts of throughput, lag and dead letters as HTML."""
     axis = _Axis.of(batches)
     parts = [
         _section(
@@ -191,7 +193,8 @@ def _section(title: str, prose: str, names: Sequence[str], chart: str) -> str:
     return f"<section><h2>{title}</h2><p>{prose}</p>{shown}{chart}</section>\n"
 
 
-def _last(batches: Sequence[_Batch]) -> str:
+def _last_batches(batches: Sequence[_Batch]) -> str:
+    """Return a table of the last `SHOWN` batches as HTML, the newest first."""
     columns = ("source", "batch", "sequences", "messages", "dead letters", "seconds", "landed at")
     head = "".join(_cell("th", at, text) for at, text in enumerate(columns))
     rows: list[str] = []

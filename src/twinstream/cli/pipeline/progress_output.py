@@ -134,6 +134,7 @@ class Board:
         self._live.stop()
 
     def _table(self) -> Table:
+        """Return a table with a line for each source."""
         numbers = ("batch", "messages", "dead letters", "written", "a second", "lag")
         table = plain_table("source", "state", *numbers, numbers=numbers, title=self._title)
         for name, row in self._rows.items():

@@ -48,6 +48,7 @@ def verify(config: PipelineConfig, as_json: bool) -> None:
 
 
 def _show(verdicts: list[Verdict]) -> None:
+    """Print a table with the verdict for each source, and then the problems that were found."""
     numbers = ("batches", "rows", "distinct", "dead letters", "in the stream", "gaps")
     table = plain_table(
         "source", "verdict", "sequences", *numbers, numbers=numbers, names=("source", "verdict")

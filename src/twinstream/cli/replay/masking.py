@@ -120,6 +120,11 @@ class _Walk:
         return string if result == content else json.dumps(result)
 
     def _object(self, at: int, paths: _Paths, *, hide: bool) -> int:
+        """Mask the values in an object that begins at `at`; return the position after it.
+
+        `paths` are the masks, each with the rest of its path, which begins with a member of this
+        object. With `hide`, all is masked.
+        """
         text, at = self._text, self._skip(at + 1)
         while text[at] != "}":
             found = _STRING.match(text, at)

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 def in_words(at: Timestamp) -> str:
     """Return a time as text, such as `due ... UTC (in 5m)`; a past time ends in `(now)`."""
-    left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
+    remaining = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = shown_time(at)
-    return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
+    return (
+        f"due {when} (in {in_time(remaining)})" if remaining > timedelta(0) else f"due {when} (now)"
+    )
 
 
 def next_of(found: StoredSchedule) -> Timestamp | None:

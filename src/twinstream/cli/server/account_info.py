@@ -36,13 +36,14 @@ def info(target: Target, as_json: bool) -> None:
     console = results()
     if found.tiers:
         for name, tier in sorted(found.tiers.items()):
-            _show_use(console, f"tier {name}", tier)
+            _show_usage(console, f"tier {name}", tier)
     else:
-        _show_use(console, "account", found)
+        _show_usage(console, "account", found)
     _show_api(console, found)
 
 
-def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> None:
+def _show_usage(console: Console, title: str, used: AccountInfo | AccountTier) -> None:
+    """Print what an account, or a tier of it, uses of its limits."""
     limits = used.limits or AccountLimits()
     table = plain_table(title, "used", "limit", "share", numbers=("used", "limit"))
     _add(table, "memory", used.memory, limits.max_memory, Size)

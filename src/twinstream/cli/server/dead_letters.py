@@ -269,20 +269,24 @@ def replay(
                 print_text(f"{reset} restarts at sequence {first:,} of {stream}")
             return
         found, damaged = _chosen(dead, numbers, target.timeout)
-        gone = [letter for letter in found if letter.missing]
-        if gone and not everything:
-            raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].missing}")
+        without_message = [letter for letter in found if letter.missing]
+        if without_message and not everything:
+            raise Failure(
+                f"letter {without_message[0].seq} cannot be replayed: {without_message[0].missing}"
+            )
         found = [letter for letter in found if not letter.missing]
         sure(f"Publish {counted(len(found), 'message')} again?", yes=yes or not found)
-        again = partial(dead.replay, subject=subject)
-        refused = _each(found, again, "published again", shown=len(found) > 1 and not as_json)
+        publish_again = partial(dead.replay, subject=subject)
+        refused = _process_each(
+            found, publish_again, "published again", shown=len(found) > 1 and not as_json
+        )
     refused += len(damaged)
     done = len(found) + len(damaged) - refused
     if as_json:
-        numbers_of = {"replayed": done, "missing": len(gone), "refused": refused}
+        numbers_of = {"replayed": done, "missing": len(without_message), "refused": refused}
         print_json({"stream_name": stream, **numbers_of})
     else:
-        left = f"; {len(gone):,} without a message stay" if gone else ""
+        left = f"; {len(without_message):,} without a message stay" if without_message else ""
         print_text(f"{counted(done, 'message')} published again{left}")
     if refused:
         raise Failure(
@@ -315,7 +319,7 @@ def discard(
         letters_found, damaged = _chosen(dead, numbers, target.timeout)
         found = [letter.seq for letter in letters_found] + damaged
         sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
-        _each(found, dead.discard, "removed", shown=False)
+        _process_each(found, dead.discard, "removed", shown=False)
     if as_json:
         print_json({"stream_name": stream, "discarded": len(found)})
     else:
@@ -341,11 +345,11 @@ def _chosen(
     return found, damaged
 
 
-def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool) -> int:
+def _process_each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool) -> int:
     """Call `act` for each letter, or for the number of each; return how many were refused.
 
-    `dead` has reported each letter that it refused. After an error that may concern all letters,
-    or Ctrl-C, raise a `Failure` with the number of processed letters.
+    `act` itself reports a letter that it refuses with `BadArgument`. After Ctrl-C, or an error that
+    may concern all letters, raise a `Failure` with the number of processed letters.
     """
     from twinstream.errors import (
         BadArgument,

@@ -64,6 +64,7 @@ def describe(record: Model) -> str:
 
 
 def _of_message(record: Model) -> str:
+    """Return the sentence for an event about a message, or "" for other events."""
     match record:
         case MaxDeliver():
             return (
@@ -92,6 +93,7 @@ def _of_message(record: Model) -> str:
 
 
 def _of_asset(record: Model) -> str:
+    """Return the sentence for an event about a stream or consumer, or "" for other events."""
     match record:
         case StreamAction():
             return f"stream {record.stream} was {_DONE.get(record.action, record.action)}"
@@ -117,6 +119,7 @@ def _of_asset(record: Model) -> str:
 
 
 def _of_group(record: Model) -> str:
+    """Return the sentence for an event about leaders or groups, or "" for other events."""
     match record:
         case ConsumerGroupPinned():
             return f"a client of group {record.group} of {record.consumer} was pinned"
@@ -137,6 +140,7 @@ def _of_group(record: Model) -> str:
 
 
 def _of_server(record: Model) -> str:
+    """Return the sentence for an event about a server, or the members of an unknown event."""
     match record:
         case ServerOutOfSpace():
             return f"server {record.server} is out of storage"

@@ -100,17 +100,17 @@ def events(
         while count is None or shown < count:
             if HOOKS:
                 reached("command: before event", nc)
-            event = _next(source, wait, stop, link)
+            event = _next_event(source, wait, stop, link)
             if event is None:
                 break
             shown += 1
             show(event)
         is_up = nc.is_connected
-        broken = not is_up or nc.stats.connects != epoch
+        was_interrupted = not is_up or nc.stats.connects != epoch
     notes().print(counted(shown, "event"), style="dim")
-    if broken and not is_up and not stop.is_set():
+    if was_interrupted and not is_up and not stop.is_set():
         raise Failure("the connection to the server is lost, and no event arrived since")
-    if broken:
+    if was_interrupted:
         alerts().print("the connection was lost meanwhile: events may be missing", style="yellow")
 
 
@@ -127,12 +127,16 @@ def _board() -> Generator[Callable[[Event], None]]:
         yield show
 
 
-def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
-    """Return the next event, or None after `wait` seconds or when `stop` is set."""
+def _next_event(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
+    """Return the next event, or None after `wait` seconds or when `stop` is set.
+
+    Meanwhile, print changes of the connection's state.
+    """
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
-        left = _TURN if deadline is None else deadline - time.monotonic()
-        event = source.next(timeout=max(min(left, _TURN), 0.01))
+        remaining = _TURN if deadline is None else deadline - time.monotonic()
+        # Wait for a moment even if no time is left: a message may be there already.
+        event = source.next(timeout=max(min(remaining, _TURN), 0.01))
         if event is not None:
             return event
         link.look()
@@ -142,6 +146,7 @@ def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Ev
 
 
 def _print(event: Event, as_json: bool) -> None:
+    """Print an event as a line, after a note for each gap before it; or print it as JSON."""
     if as_json:
         print_json(event_as_json(event))
         return

@@ -49,7 +49,7 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
     from js_sync.health import check_health
 
     console = results()
-    well = True
+    is_well = True
     with target.connect(keep_trying=watch) as nc, asked_to_stop() as stop:
         jet = target.jetstream(nc)
         live = Live(console=console, auto_refresh=False) if watch and not as_json else None
@@ -61,19 +61,19 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
                 except Failure as failure:
                     if number == 0 or nc.is_closed:
                         raise
-                    well = False
+                    is_well = False
                     _show_failure(failure, live)
                     if HOOKS:
                         reached("command: health failed", failure)
                     stop.wait(interval)  # pause, because some failures are immediate
                 else:
-                    well = found.is_well
+                    is_well = found.is_well
                     _show(found, live or console, as_json=as_json)
                     if HOOKS:
                         reached("command: health shown", found)
                 if not watch or stop.is_set():
                     break
-    if not well:
+    if not is_well:
         raise SystemExit(1)
 
 
@@ -81,9 +81,9 @@ def _show(found: Health, where: Live | Console, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_json(found))
     elif isinstance(where, Live):
-        where.update(_shown(found), refresh=True)
+        where.update(_renderable(found), refresh=True)
     else:
-        where.print(_shown(found))
+        where.print(_renderable(found))
 
 
 def _show_failure(failure: Failure, live: Live | None) -> None:
@@ -94,7 +94,8 @@ def _show_failure(failure: Failure, live: Live | None) -> None:
         live.update(Group(head, Text(f"error: {failure.message}", style="red")), refresh=True)
 
 
-def _shown(found: Health) -> RenderableType:
+def _renderable(found: Health) -> RenderableType:
+    """Return the findings as coloured paragraphs for a terminal, else as a table."""
     if not to_terminal():
         table = plain_table("severity", "stream", "consumer", "finding", "what to try")
         for each in found.findings:
@@ -126,6 +127,7 @@ def _paragraph(finding: Finding) -> list[RenderableType]:
 
 
 def _as_json(found: Health) -> dict[str, object]:
+    """Return the result of a check as a JSON object."""
     return {
         "streams": found.streams,
         "consumers": found.consumers,

@@ -53,6 +53,7 @@ def _readable(members: JsonObject, record: str) -> JsonObject:
 
 
 def _value(value: Any, kind: str) -> object:
+    """Return a setting with units, as a person would write it, if that reads as the same value."""
     if isinstance(value, list) and kind.startswith("["):
         return [_value(item, kind[1:-1]) for item in cast("list[object]", value)]
     if isinstance(value, dict) and kind in SHAPES:

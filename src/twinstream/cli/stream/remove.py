@@ -60,8 +60,8 @@ def purge(
         handle = target.jetstream(nc).bind_stream(stream)
         which = f" that match {subject}" if subject else ""
         bound = f", below {before:,}" if before else f", but the last {keep:,}" if keep else ""
-        held = _described(handle.info())
-        sure(f"Remove the messages{which}{bound} from {held}?", yes=yes)
+        description = _described(handle.info())
+        sure(f"Remove the messages{which}{bound} from {description}?", yes=yes)
         count = handle.purge(subject=subject, before_seq=before, keep=keep)
     if as_json:
         print_json({"stream_name": stream, "purged": count})

@@ -23,12 +23,18 @@ def reported_removals(facts: Facts) -> Iterator[Cause]:
         return
     for stored, audit in facts.advisories.of_kind(ApiAudit):
         call = call_of(audit)
-        cause = call and _of_call(facts, call, stored, facts.advisories)
+        cause = call and _cause_of_call(facts, call, stored, facts.advisories)
         if cause:
             yield cause
 
 
-def _of_call(facts: Facts, call: ApiCall, stored: Stored, advisories: Advisories) -> Cause | None:
+def _cause_of_call(
+    facts: Facts, call: ApiCall, stored: Stored, advisories: Advisories
+) -> Cause | None:
+    """Return the cause if a reported call can have removed the message, else None.
+
+    A deletion must name the sequence. A purge must have removed messages.
+    """
     source, time = advisories.source(stored), rfc3339(stored.time)
     if call.name == "STREAM.MSG.DELETE" and call.request.get("seq") == facts.seq:
         return Cause(
@@ -36,14 +42,14 @@ def _of_call(facts: Facts, call: ApiCall, stored: Stored, advisories: Advisories
         )
     if call.name != "STREAM.PURGE" or not call.response.get("purged"):
         return None
-    standing = _fit(facts, call.request, stored.time)
+    standing = _standing(facts, call.request, stored.time)
     if standing is None:
         return None
     text = f"a client purged {_what(call.request)} at {time}: {_shown(call.response, 'purged')}"
     return Cause("purged", standing, f"{text} messages", source)
 
 
-def _fit(facts: Facts, request: Mapping[str, Any], time: Timestamp) -> Standing | None:
+def _standing(facts: Facts, request: Mapping[str, Any], time: Timestamp) -> Standing | None:
     """Return how well a purge explains the removal, None if it cannot have removed the message."""
     if _had_expired(facts, time):
         return None

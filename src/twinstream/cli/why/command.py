@@ -67,6 +67,7 @@ def why(
 
 
 def _show(question: Question, answer: Answer) -> None:
+    """Print the verdicts of an answer, and the evidence for them."""
     name = f"{question.stream_name}/{question.consumer_name} {question.seq}"
     print_text(f"{name}: {_sentence(answer.verdict)}")
     for verdict in answer.also:

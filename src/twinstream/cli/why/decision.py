@@ -42,6 +42,7 @@ def decide(facts: Facts) -> Answer:
 
 
 def _not_stored_yet(facts: Facts) -> Finding | None:
+    """Return the finding that the stream has not reached the sequence, or None."""
     last = facts.stream.state.last_seq
     if facts.seq <= last:
         return None

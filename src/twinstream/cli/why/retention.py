@@ -31,10 +31,15 @@ def by_acknowledgement(facts: Facts) -> Cause | None:
 
 
 def _from_floors(facts: Facts, source: str) -> Cause:
+    """Judge, from the consumer's positions alone, whether an acknowledgement removed the message.
+
+    The result is never certain, because the positions do not name single messages.
+    """
     floor, last = facts.ack_floor, facts.delivered
     if facts.seq > last.stream_seq:
         return _of_others(facts, source)
     source += ", consumer info: ack_floor, delivered"
+    # Each message before this one needs a delivery, unless it was removed without one.
     before = facts.seq - max(facts.stream.config.first_seq or 1, 1)
     if before >= last.consumer_seq and not facts.filters:
         text = (

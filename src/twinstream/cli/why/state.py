@@ -29,8 +29,8 @@ def state_claims(facts: Facts) -> Iterator[Claim]:
         yield from _leaves(facts)
     elif facts.seq <= state.last_seq:
         yield Claim("the stream does not have the message", f"message {facts.seq}: not found")
-    held = f"{state.messages} messages, first sequence {state.first_seq}, last {state.last_seq}"
-    yield Claim(held, "stream info: state")
+    messages = f"{state.messages} messages, first sequence {state.first_seq}, last {state.last_seq}"
+    yield Claim(messages, "stream info: state")
     floor, last = facts.ack_floor, facts.delivered
     text = f"ack floor {floor.stream_seq}, last delivery {last.stream_seq}"
     yield Claim(f"{text}, {last.consumer_seq} deliveries", "consumer info: ack_floor, delivered")
@@ -78,6 +78,7 @@ def advisory_claims(facts: Facts) -> Iterator[Claim]:
 
 
 def _gaps(advisories: Advisories) -> Iterator[Claim]:
+    """Yield claims about advisories that could not be read or may be missing."""
     name = advisories.stream_name
     for each in advisories.skipped[:_MOST]:
         yield Claim(f"skipped: {each.reason[:_LONG]}", f"advisory {each.seq} of {name}", "unknown")

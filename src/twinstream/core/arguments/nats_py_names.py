@@ -297,16 +297,17 @@ def takes_config(kind: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorated(method: Callable[P, R]) -> Callable[P, R]:
-        own = _parameters(cast("FunctionType", method).__code__)
+        """Return `method` with a check of the names of its keyword arguments before each call."""
+        parameters = _parameters(cast("FunctionType", method).__code__)
 
         def check(named: Mapping[str, object]) -> None:
-            unknown = [name for name in named if name not in own]
+            unknown = [name for name in named if name not in parameters]
             if unknown:
                 from twinstream.core.arguments.unknown_keywords import unknown_argument
 
                 settings = ", ".join(f"{name}=" for name in unknown)
                 config = f"config={kind}({settings})"
-                raise unknown_argument(method.__qualname__, unknown, own, config)
+                raise unknown_argument(method.__qualname__, unknown, parameters, config)
 
         @wraps(method)
         def called(*given: Any, **named: Any) -> Any:

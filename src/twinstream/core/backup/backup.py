@@ -110,6 +110,11 @@ class SnapshotChunks:
             )
 
     def _end(self, block: bytes) -> None:
+        """End the archive at its final message, which has the header block `block`.
+
+        Raises `JetStreamError` if the server reports a failure, and `InvalidResponse` if the
+        archive is damaged.
+        """
         code, text = parse_status(block)
         # A small snapshot ends with an empty message without a status.
         if code not in {0, _DONE}:

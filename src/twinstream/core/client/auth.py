@@ -112,6 +112,7 @@ class Credentials(Settings):
 
 
 def _sign(seed: str, nonce: str) -> tuple[str, str]:
+    """Return the public key of an nkey seed, and the signature of the server's nonce in base64."""
     try:
         keys: Any = import_module("nkeys")
     except ImportError as error:

@@ -82,6 +82,7 @@ class ConnectOptions(Settings):
         return [name for name in names if getattr(self, name) != getattr(other, name)]
 
     def _check_kinds(self) -> None:
+        """Raise `BadArgument` if the value of an option has the wrong type."""
         # Without this check, a wrong type would cause an error only during the TLS handshake or
         # after the connection was lost.
         kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}

@@ -93,8 +93,8 @@ class ServerAddress:
             raise BadArgument("server URL: the host is neither a name nor an address")
         if parts.scheme not in _SCHEMES:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
-        where = parts.netloc.rpartition("@")[2]
-        if where.count(":") > 1 and "[" not in where:
+        host_and_port = parts.netloc.rpartition("@")[2]
+        if host_and_port.count(":") > 1 and "[" not in host_and_port:
             raise BadArgument("server URL: an IPv6 address needs brackets: nats://[::1]:4222")
         port = _parsed(lambda: DEFAULT_PORT if parts.port is None else parts.port)
         if port is None:

@@ -133,6 +133,7 @@ def event_subjects(
 
 
 def _type_of(kind: EventKind) -> str:
+    """Return the name of an event type. Raises `BadArgument` for an unknown kind."""
     check_kind(kind, str | type, "a kind of event", "a class of twinstream.models, or a word")
     if isinstance(kind, str):
         name = kind if kind in EVENT_SUBJECTS else _KINDS.get(kind)
@@ -147,6 +148,7 @@ def _type_of(kind: EventKind) -> str:
 
 
 def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
+    """Return the subjects of a kind of event, with `*` for each value that is not given."""
     _, template = EVENT_SUBJECTS[name]
     words = _WORDS.findall(template)
     for word, value in values.items():
@@ -178,7 +180,7 @@ def _member(record: Model, name: str) -> str:
 
 
 def contradiction(subject: str, record: Model) -> str:
-    """Return how the content of an event contradicts its subject, empty if it does not.
+    """Return how the content of an event contradicts its subject, or "" if both agree.
 
     A server writes the same names into both. The permissions of a client that publishes an event
     limit the subject only. So an event of another kind, or about another stream or consumer, is

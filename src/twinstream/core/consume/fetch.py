@@ -132,7 +132,7 @@ class Fetch:
             if status.ends and status.token == self._probe_token:
                 self.lone.refused(self._surplus)
             if status.token == self._token:
-                self._status(status)
+                self._process_status(status)
             return False
         if self.is_over:
             return False
@@ -159,7 +159,12 @@ class Fetch:
         self.is_over = True
         self.error = error
 
-    def _status(self, status: Status) -> None:
+    def _process_status(self, status: Status) -> None:
+        """End the fetch if `status` ends its request; `end` or `error` is the result.
+
+        Messages that arrived before the status are a shorter batch. A failure without messages is
+        an error.
+        """
         if not status.ends or self.is_over:
             return
         self.detail = str(status)

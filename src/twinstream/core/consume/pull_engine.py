@@ -250,9 +250,9 @@ class PullEngine:
             return
         if now - request.sent_at >= _LONG_LIFE:
             self._pauses.note_long_life()
-        # The second argument is true if no message arrived since the request was sent. Only such
-        # requests could lead to a tight loop.
-        self._react(status, request.sent_behind == self._watchdog.arrived, now)
+        # Only a request that ended without messages could lead to a tight loop.
+        without_messages = request.sent_behind == self._watchdog.arrived
+        self._react(status, without_messages, now)
 
     def probe_failed(self, now: float) -> None:
         """Record that a probe had no responders, and pull again after a pause.
@@ -264,7 +264,11 @@ class PullEngine:
             self.requests.void()
             self._pauses.back_off(now)
 
-    def _react(self, status: Status, fruitless: bool, now: float) -> None:
+    def _react(self, status: Status, without_messages: bool, now: float) -> None:
+        """Process a status that ended a request: finish, or retry, in most cases after a pause.
+
+        `without_messages` is true if no message arrived after the request was sent.
+        """
         match status.kind:
             case Kind.DELETED | Kind.NOT_PULL | Kind.BAD_REQUEST:
                 self._finish(pull_error(status, self._limits))
@@ -275,19 +279,20 @@ class PullEngine:
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
                 self._pauses.back_off(now)
                 self._warn(f"the pull ended with {status}; retrying", status)
-            case Kind.TOO_BIG if fruitless:
+            case Kind.TOO_BIG if without_messages:
                 self._pauses.back_off(now)
                 # While messages are buffered, this is no problem. After the caller has received
                 # them, the next request asks for more bytes.
                 if self.budget.buffered == 0:
                     self._warn(f"the pull ended with {status}; retrying", status)
-            case Kind.NO_MESSAGES if fruitless:
+            case Kind.NO_MESSAGES if without_messages:
                 self._pauses.back_off(now)
             case _:
                 pass
         if status.kind is Kind.UNPINNED:
             self._actions.append(DropPin())
-        if fruitless and status.kind in _RETRYABLE:
+        if without_messages and status.kind in _RETRYABLE:
+            # The server accepted the request, otherwise it would have refused it at once.
             self._accepted = True
             self._pauses.ended_early(now)
 

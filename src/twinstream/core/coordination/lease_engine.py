@@ -167,7 +167,10 @@ class _SentRecords:
         return self.count
 
     def is_pending(self, attempt: int) -> bool:
-        """Return whether an attempt was sent, and neither it nor a later one is confirmed."""
+        """Return whether an attempt waits for its confirmation.
+
+        The confirmation of a later attempt also ends the wait.
+        """
         return attempt in self._sent_at
 
     def confirm(self, attempt: int) -> float:

@@ -27,5 +27,5 @@ def pause_until_expiry(pause: float, ttl: float, age: float) -> float:
 
     The record lives for `ttl` seconds, and was written `age` seconds ago.
     """
-    left = ttl + _REMOVAL - age
-    return min(pause, left) if left > 0 else _OVERDUE
+    remaining = ttl + _REMOVAL - age
+    return min(pause, remaining) if remaining > 0 else _OVERDUE

@@ -110,6 +110,7 @@ def _text(value: object) -> str:
 
 
 def _sources(headers: Headers) -> dict[str, dict[str, int]]:
+    """Return the values of the sources of a counter, by stream and subject."""
     if _SOURCES not in headers:
         return {}
     found: dict[str, dict[str, int]] = {}

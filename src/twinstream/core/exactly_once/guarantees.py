@@ -64,7 +64,7 @@ def _keeping_gaps(config: StreamConfig, lasting: float | None = None) -> list[Gu
 
     The stream must keep the message for `lasting` seconds; None means forever.
     """
-    gaps = _forgetting(config)
+    gaps = _lossy_settings(config)
     age = config.max_age or _ZERO
     if age and (lasting is None or age.total_seconds() < lasting):
         wanted = "max_age=0" if lasting is None else f"max_age to {lasting:g} s or more, or 0"
@@ -79,7 +79,8 @@ def _keeping_gaps(config: StreamConfig, lasting: float | None = None) -> list[Gu
     return gaps
 
 
-def _forgetting(config: StreamConfig) -> list[GuaranteeGap]:
+def _lossy_settings(config: StreamConfig) -> list[GuaranteeGap]:
+    """Return the settings with which a stream loses or removes messages that it has stored."""
     gaps: list[GuaranteeGap] = []
     if config.storage is StorageType.MEMORY:
         gaps.append(
@@ -104,7 +105,7 @@ def identity_gaps(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
     looks up the stored message, so the stream must still have it. An attempt may take `timeout`
     seconds.
     """
-    gaps = [*write_gaps(config), *_forgetting(config)]
+    gaps = [*write_gaps(config), *_lossy_settings(config)]
     window = config.duplicate_window
     if window is not None and window.total_seconds() < _WINDOW_SHARE * timeout:
         gaps.append(

@@ -93,6 +93,7 @@ def _check_product(config: GroupConfig) -> None:
 
 
 def _check_elastic(config: ElasticGroupConfig) -> None:
+    """Raise `BadArgument` if a setting that only elastic groups have is invalid."""
     for number in (config.max_buffered_msg, config.max_buffered_bytes):
         if number is None:
             continue
@@ -106,6 +107,10 @@ def _check_elastic(config: ElasticGroupConfig) -> None:
 
 
 def _check_partitioning(given: PartitioningFilter) -> None:
+    """Raise `BadArgument` if a filter cannot divide its messages into partitions.
+
+    `partitioning_wildcards` are the numbers of the `*` of the filter, from 1.
+    """
     check_filter(given.filter)
     tokens = given.filter.split(".")
     stars = tokens.count("*")
@@ -125,23 +130,27 @@ def _check_partitioning(given: PartitioningFilter) -> None:
         raise BadArgument(f"partitioning_wildcards of {given.filter!r} has a number twice")
 
 
-def _check_mappings(mappings: list[MemberMapping], most: int) -> None:
+def _check_mappings(mappings: list[MemberMapping], partition_count: int) -> None:
+    """Raise `BadArgument` if the mappings do not assign each partition to exactly one member.
+
+    The partitions are 0 to `partition_count` - 1. A group has at most one member for each.
+    """
     for each in mappings:
         check_kind(each, MemberMapping, "each of member_mappings", "a MemberMapping")
     if len({each.member for each in mappings}) < len(mappings):
         raise BadArgument("member_mappings has a member twice")
-    if len(mappings) > most:
-        raise BadArgument(f"{len(mappings)} members are mapped, max_members is {most}")
-    given = [number for each in mappings for number in each.partitions or ()]
-    for number in given:
-        if check_whole(number, "each partition", least=0) >= most:
-            raise BadArgument(f"partitions are 0 to {most - 1}, got {number}")
-    if len(set(given)) < len(given):
+    if len(mappings) > partition_count:
+        raise BadArgument(f"{len(mappings)} members are mapped, max_members is {partition_count}")
+    assigned = [number for each in mappings for number in each.partitions or ()]
+    for number in assigned:
+        if check_whole(number, "each partition", least=0) >= partition_count:
+            raise BadArgument(f"partitions are 0 to {partition_count - 1}, got {number}")
+    if len(set(assigned)) < len(assigned):
         raise BadArgument("member_mappings has a partition twice")
-    missing = sorted(set(range(most)).difference(given))
+    missing = sorted(set(range(partition_count)).difference(assigned))
     if missing:
         raise BadArgument(
-            f"member_mappings must have each partition from 0 to {most - 1}, missing:"
+            f"member_mappings must have each partition from 0 to {partition_count - 1}, missing:"
             f" {', '.join(map(str, missing[:10]))}"
         )
 
@@ -181,11 +190,15 @@ def differences(before: GroupConfig, after: GroupConfig) -> list[str]:
 
     In an elastic group only the members may change, in a static group nothing.
     """
-    one, other = _fixed(before), _fixed(after)
+    one, other = _fixed_settings(before), _fixed_settings(after)
     return [name for name, value in one.items() if other.get(name) != value]
 
 
-def _fixed(config: GroupConfig) -> dict[str, Any]:
+def _fixed_settings(config: GroupConfig) -> dict[str, Any]:
+    """Return the settings that cannot change after the group was created.
+
+    An absent setting becomes an empty list or 0, which means the same.
+    """
     if isinstance(config, StaticGroupConfig):
         return {
             "max_members": config.max_members,

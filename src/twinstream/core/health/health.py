@@ -143,7 +143,7 @@ def judge(
 
     `subjects` are the subjects of the messages at which consumers are stuck (see `stuck`).
     """
-    found = list(_absent(now))
+    found = list(_unavailable(now))
     for name, info in now.streams.items():
         found += _limits(name, info, thresholds)
         found += _sources(name, info)
@@ -151,10 +151,10 @@ def judge(
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         found += _replicas(*key, consumer.cluster, thresholds)
-        found += _state(key, consumer, thresholds)
+        found += _current_problems(key, consumer, thresholds)
         found += _filters(key, now.streams.get(key[0]), consumer)
         if then is not None and then.created == consumer.created:
-            found += _movement(key, then, consumer, seconds, (subjects or {}).get(key, ""))
+            found += _changes(key, then, consumer, seconds, (subjects or {}).get(key, ""))
     found.sort(key=_rank)
     return Health(findings=tuple(found), streams=len(now.streams), consumers=len(now.consumers))
 
@@ -175,7 +175,8 @@ def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
             yield key, _floor(consumer) + 1
 
 
-def _absent(now: Sample) -> Iterator[Finding]:
+def _unavailable(now: Sample) -> Iterator[Finding]:
+    """Report the streams and consumers without information, and those that no server can run."""
     for (stream, consumer), reason in now.missing.items():
         yield Finding(
             kind="no_answer", severity="error", stream_name=stream, consumer_name=consumer,
@@ -193,6 +194,7 @@ def _absent(now: Sample) -> Iterator[Finding]:
 
 
 def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Finding]:
+    """Report the limits of a stream that are reached or nearly reached."""
     config, state = info.config, info.state
     used = {
         "max_bytes": (state.bytes, config.max_bytes),
@@ -215,6 +217,7 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
 
 
 def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
+    """Report the sources, or the mirror, from which a stream cannot copy."""
     for source in [info.mirror, *(info.sources or ())]:
         if source is None or source.error is None:
             continue
@@ -228,6 +231,7 @@ def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
 
 
 def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterator[Finding]:
+    """Report the filters of a consumer that match no subject of its stream."""
     missed = (
         [] if stream is None or info.config is None else outside_filters(stream.config, info.config)
     )
@@ -243,6 +247,7 @@ def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterato
 def _replicas(
     stream: str, consumer: str, cluster: ClusterInfo | None, thresholds: Thresholds
 ) -> Iterator[Finding]:
+    """Report a missing leader, offline replicas, and replicas that are far behind the leader."""
     if cluster is None:
         return
     if cluster.replicas and not cluster.leader:
@@ -268,13 +273,14 @@ def _replicas(
             )  # fmt: skip
 
 
-def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Finding]:
+def _current_problems(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Finding]:
+    """Report the problems that the current state of a consumer shows, without an earlier state."""
     stream, consumer = key
     config = info.config
     if config is None:
         return
     pending, unacknowledged = info.num_pending or 0, info.num_ack_pending or 0
-    again, most = info.num_redelivered or 0, config.max_ack_pending or 0
+    redelivered, max_ack_pending = info.num_redelivered or 0, config.max_ack_pending or 0
     if info.paused and pending:
         yield Finding(
             kind="paused", severity="warning", stream_name=stream, consumer_name=consumer,
@@ -282,18 +288,24 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
             text=f"it is paused, and {_waiting(pending)}",
             advice="resume it when the reason for the pause no longer applies",
         )  # fmt: skip
-    if again >= thresholds.redelivered_least and again >= thresholds.redelivered * unacknowledged:
+    redelivers_often = (
+        redelivered >= thresholds.redelivered_least
+        and redelivered >= thresholds.redelivered * unacknowledged
+    )
+    if redelivers_often:
         yield Finding(
             kind="redelivering", severity="warning", stream_name=stream, consumer_name=consumer,
-            figures={"redelivered": again, "unacknowledged": unacknowledged},
-            text=f"{again:,} of {unacknowledged:,} unacknowledged messages were delivered before",
+            figures={"redelivered": redelivered, "unacknowledged": unacknowledged},
+            text=f"{redelivered:,} of {unacknowledged:,} unacknowledged messages were delivered"
+            " before",
             advice="handlers fail, or take longer than ack_wait; set max_deliver and store failed"
             " messages as dead letters",
         )  # fmt: skip
-    if most > 0 and unacknowledged >= most and pending and config.ack_policy != AckPolicy.NONE:
+    requires_acks = config.ack_policy != AckPolicy.NONE
+    if requires_acks and pending and 0 < max_ack_pending <= unacknowledged:
         yield Finding(
             kind="ack_pending_full", severity="error", stream_name=stream, consumer_name=consumer,
-            figures={"unacknowledged": unacknowledged, "max_ack_pending": most},
+            figures={"unacknowledged": unacknowledged, "max_ack_pending": max_ack_pending},
             text=f"{unacknowledged:,} messages are unacknowledged, which is the maximum:"
             f" {pending:,} others wait",
             advice="acknowledge processed messages; add workers, or raise max_ack_pending",
@@ -304,14 +316,19 @@ def _waiting(pending: int) -> str:
     return "1 message waits" if pending == 1 else f"{pending:,} messages wait"
 
 
-def _movement(
+def _changes(
     key: Key, then: ConsumerInfo, now: ConsumerInfo, seconds: float, subject: str
 ) -> Iterator[Finding]:
+    """Report the problems that two states of a consumer show, `seconds` apart.
+
+    `subject` is the subject of the first message that is not acknowledged, or "".
+    """
     stream, consumer = key
     pending, grown = now.num_pending or 0, (now.num_pending or 0) - (then.num_pending or 0)
     delivered = _delivered(now) - _delivered(then)
-    pulls = now.config is not None and now.config.deliver_subject is None
-    silent = pulls and not now.num_waiting and not then.num_waiting and not delivered
+    is_pull = now.config is not None and now.config.deliver_subject is None
+    # A client that pulls has an open request, or received messages since `then`.
+    silent = is_pull and not now.num_waiting and not then.num_waiting and not delivered
     if pending and silent and not now.paused:
         yield Finding(
             kind="no_pulls", severity="error", stream_name=stream, consumer_name=consumer,
@@ -340,8 +357,8 @@ def _movement(
 
 
 def _is_stuck(then: ConsumerInfo, now: ConsumerInfo) -> bool:
-    held = min(now.num_ack_pending or 0, then.num_ack_pending or 0)
-    return held > 0 and _floor(now) == _floor(then)
+    unacknowledged = min(now.num_ack_pending or 0, then.num_ack_pending or 0)
+    return unacknowledged > 0 and _floor(now) == _floor(then)
 
 
 def _floor(info: ConsumerInfo) -> int:

@@ -119,11 +119,13 @@ def check_filter_of_keys(pattern: str) -> str:
 
 
 def _fault(key: object) -> str:
+    """Return what makes `key` invalid, in words that continue "the key ..."."""
     if not isinstance(key, str):
         several = isinstance(key, list | tuple | set | frozenset)
         return "is not a string" + ("; this call takes one key" if several else "")
     if not key:
         return "is empty"
+    # A wildcard is reported only if the key contains no other forbidden character.
     found = _NOT_IN_KEY.search(key.replace("*", "").replace(">", "")) or _NOT_IN_KEY.search(key)
     if found and found.group() in "*>":
         return (
@@ -171,6 +173,7 @@ class KeySubjects:
         """
         chain = (config, *origins)
         mirrors = [each.mirror for each in chain if each.mirror is not None]
+        # The first stream of the chain that is not a mirror; None if `origins` does not reach it.
         last = chain[len(mirrors)] if len(chain) > len(mirrors) else None
         if not mirrors:
             own = f"$KV.{bucket_of(config.name or '')}."
@@ -178,6 +181,7 @@ class KeySubjects:
         origin = mirrors[-1].name or ""
         written = f"$KV.{bucket_of(origin)}."
         stored: str | None = written if origin.startswith(PREFIX) else None
+        # From the origin to this bucket, each transform replaces the prefix of stored subjects.
         for mirror in reversed(mirrors):
             if mirror.subject_transforms:
                 stored = first_tokens(destinations(mirror), 2)
@@ -231,6 +235,7 @@ class KeySubjects:
 
 
 def _refusal(config: StreamConfig, stored: str) -> str | None:
+    """Return why the keys of a bucket cannot be written, or None if they can."""
     if not is_read_only_copy(config, stored):
         return None
     names = ", ".join(each.name or "" for each in config.sources or ())

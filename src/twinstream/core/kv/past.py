@@ -89,6 +89,7 @@ def removal_of(configs: Sequence[StreamConfig]) -> Removal:
 
 
 def _other_removal(config: StreamConfig) -> str:
+    """Return how revisions may disappear, apart from the history of a key; "" if they cannot."""
     if config.max_age:
         return "its ttl removes values"
     if config.allow_msg_ttl:
@@ -166,12 +167,12 @@ class StoredRevisions:
         """Raise `PastNotHeld` unless the state at `revision`, shown as `shown`, is held whole."""
         if not self._last_gap or revision <= self._unbroken_to:
             return
-        held = self._held_from
-        if held is not None and revision >= held[0]:
+        complete_from = self._held_from
+        if complete_from is not None and revision >= complete_from[0]:
             return
         if self._removal.other:
             reason = f"revisions were removed, and {self._removal.other}"
-        elif held is None:
+        elif complete_from is None:
             reason = (
                 "revisions were removed in another way than by its history, such as purge_deletes,"
                 " a purge of the stream or a smaller history before"
@@ -182,7 +183,9 @@ class StoredRevisions:
             self._bucket,
             shown,
             reason,
-            None if held is None else (held[0], Timestamp.from_ns(held[1])),
+            None
+            if complete_from is None
+            else (complete_from[0], Timestamp.from_ns(complete_from[1])),
             self._unbroken_to,
         )
 

@@ -112,6 +112,7 @@ class Log:
         return harmless_line(f"{text} (and {repeats} more of this kind)" if repeats else text)
 
     def _extra(self, report: object) -> dict[str, Any]:
+        """Return the extra fields of a log record, from the attributes of a report."""
         found: dict[str, Any] = {}
         for name, sources in EXTRAS.items():
             values = (getattr(report, source, None) for source in sources)

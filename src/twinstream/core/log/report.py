@@ -53,6 +53,11 @@ class Report:
         return self.log_level
 
     def _kind(self) -> Hashable:
+        """Return a value that is equal for reports of the same problem.
+
+        For an error it is the type and the line that raised it, otherwise the text without its
+        numbers.
+        """
         error = getattr(self, "error", None)
         if not isinstance(error, BaseException):
             return str(self).translate(_NO_DIGITS)

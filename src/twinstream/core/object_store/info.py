@@ -183,6 +183,7 @@ def _check_numbers(info: ObjectInfo) -> None:
 
 
 def _members(loaded: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object's info, without those that this client computes."""
     members = {name: value for name, value in loaded.items() if name not in _OUR_OWN}
     headers: object = members.get("headers")
     if isinstance(headers, dict):

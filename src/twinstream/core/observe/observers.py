@@ -119,6 +119,10 @@ class Observers:
         )
 
     def _end(self, operation: Operation) -> None:
+        """End an operation: note the outcome for its messages, and call `end` of the observers.
+
+        An observer that was removed in the meantime is not called.
+        """
         begun, operation.tokens = operation.tokens, None
         message = operation.message
         if operation.kind == "handle":
@@ -160,6 +164,10 @@ class Observers:
             self.note(Received(message.subject, about.stream, about.consumer, message))
 
     def _note_receipt(self, operation: Operation | None, message: Any) -> None:
+        """Note that a message was received, and emit `Redelivered` if it was delivered before.
+
+        Does nothing for a message that JetStream did not deliver.
+        """
         about = _metadata(message)
         if about is None:
             return

@@ -109,10 +109,12 @@ def _is_plain(annotation: Any) -> bool:
 
 
 def _resolved(annotation: Any, function: Any, name: str) -> Any:
+    """Return the type that an annotation means in the scope of `function`."""
     bare = getattr(function, "__func__", function)
     module = sys.modules.get(getattr(bare, "__module__", None) or "")
     names = dict(getattr(bare, "__globals__", None) or vars(module or SimpleNamespace()))
     names |= _closure(bare)
+    # `get_type_hints` resolves all annotations of an object. This one has only the needed one.
     holder = SimpleNamespace(__annotations__={"message": annotation})
     try:
         return get_type_hints(holder, names, names, include_extras=True)["message"]

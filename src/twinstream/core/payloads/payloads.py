@@ -73,6 +73,7 @@ class Payloads(Generic[T]):
         return data, _merged(headers, own)
 
     def _encoded(self, value: T) -> tuple[bytes, Mapping[str, str]]:
+        """Return a value as bytes, and the headers that describe it."""
         if self._by_message is None:
             kind = self.codec.content_type
             return self.codec.encode(value), {CONTENT_TYPE: kind} if kind else {}
@@ -86,7 +87,11 @@ class Payloads(Generic[T]):
     # ---- receiving
 
     def decode(self, data: bytes, headers: Mapping[str, str], subject: str) -> T:
-        """Return the value of a payload. Raises `PayloadError` without the place."""
+        """Return the value of a payload.
+
+        Raises `PayloadError` if the payload does not fit. The error does not name the message: the
+        caller adds its stream, sequence and subject.
+        """
         if self._by_message is None:
             try:
                 check_content_type(self.codec.content_type, headers)
@@ -124,8 +129,10 @@ class Payloads(Generic[T]):
         return None
 
     def _read(self, message: Delivered) -> T | PayloadError:
+        """Return the value of a message, or the error that it does not fit."""
         size, content = message._frame[2], message._frame[3]
         try:
+            # A header block that is equal to an accepted one needs no second check.
             if self._by_message is None and (not size or content[:size] == self._accepted):
                 return self.codec.decode(content[size:-2])
             block = content[:size]

@@ -94,16 +94,17 @@ class BatchSheet:
             )
         block = publish_headers(request)
         if block:
-            self._check(Headers.parse(block), request.subject)
+            self._check_headers(Headers.parse(block), request.subject)
             self.expected = max(self.expected, request.expected_sequence or 0)
         self.count += 1
         self._written.add(request.subject)
         return _with(block, ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count))))
 
-    def _check(self, headers: Headers, subject: str) -> None:
-        own = [name for name in headers if name.startswith("Nats-Batch-")]
-        if own:
-            raise BadArgument(f"header {own[0]} is set by the batch: remove it")
+    def _check_headers(self, headers: Headers, subject: str) -> None:
+        """Raise `BadArgument` if the server would refuse a header of the message."""
+        batch_headers = [name for name in headers if name.startswith("Nats-Batch-")]
+        if batch_headers:
+            raise BadArgument(f"header {batch_headers[0]} is set by the batch: remove it")
         if EXPECTED_LAST_MSG_ID in headers:
             raise BadArgument("expected_last_msg_id cannot be used in an atomic batch (ADR-50)")
         if self.count and EXPECTED_LAST_SEQ in headers:
@@ -111,11 +112,11 @@ class BatchSheet:
                 "expected_last_seq is allowed in the first message of a batch only: it is checked"
                 " against the state before the batch"
             )
-        judged = headers.get(EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, subject)
-        if EXPECTED_LAST_SUBJECT_SEQ in headers and judged in self._written:
+        expected_subject = headers.get(EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, subject)
+        if EXPECTED_LAST_SUBJECT_SEQ in headers and expected_subject in self._written:
             raise BadArgument(
-                f"expected_last_subject_seq: {judged} was written earlier in this batch, but the"
-                " server checks the state before the batch"
+                f"expected_last_subject_seq: {expected_subject} was written earlier in this batch,"
+                " but the server checks the state before the batch"
             )
         self._has_rewrites |= INCREMENT in headers or SCHEDULE in headers
         self._check_rollup(headers.get(ROLLUP), subject)

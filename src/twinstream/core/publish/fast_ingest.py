@@ -274,6 +274,7 @@ class FastBatch:
         return error
 
     def _refuse(self, number: int, operation: int, error: TwinstreamError) -> None:
+        """Record the error that the server reports for an operation of the batch."""
         if operation in (_START, _APPEND):
             self.refused[number] = error
         if operation == _START:

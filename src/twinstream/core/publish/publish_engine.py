@@ -139,16 +139,19 @@ class PublishEngine:
 
     # ---- reports of the owner
 
-    def failed(self, error: TwinstreamError, left: float) -> Action:
-        """Record the error of an attempt, `left` seconds before the deadline; return an action."""
+    def failed(self, error: TwinstreamError, remaining: float) -> Action:
+        """Record the error of an attempt; return an action.
+
+        `remaining` is the time until the deadline in seconds.
+        """
         self.error = error
         expected = self._expected
         lags = expected is not None and is_behind(error, expected)
         if not lags:
             self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
         if expected is not None and is_doubtful(error, expected):
-            return self._doubtful(error, lags, left)
-        if self._may_send(error, left):
+            return self._doubtful(error, lags, remaining)
+        if self._may_send(error, remaining):
             self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
             return Send(self._policy.wait if needs_pause(error) else 0.0)
         match error:
@@ -164,24 +167,30 @@ class PublishEngine:
             case _:
                 return Fail(error)
 
-    def silent(self, left: float) -> Action:
-        """Record a timeout of an attempt, `left` seconds before the deadline; return an action."""
-        error = RequestTimeout(f"{self._subject}: no acknowledgement in time")
-        return self.failed(error, left)
+    def silent(self, remaining: float) -> Action:
+        """Record a timeout of an attempt; return an action.
 
-    def unsent(self, error: TwinstreamError, left: float) -> Action:
+        `remaining` is the time until the deadline in seconds.
+        """
+        error = RequestTimeout(f"{self._subject}: no acknowledgement in time")
+        return self.failed(error, remaining)
+
+    def unsent(self, error: TwinstreamError, remaining: float) -> Action:
         """Record that the current attempt could not be sent; return an action.
 
-        `error` is the reason. If it is a timeout, publishing fails with it. `left` is the time
+        `error` is the reason. If it is a timeout, publishing fails with it. `remaining` is the time
         until the deadline in seconds.
         """
-        return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, left)
+        return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, remaining)
 
-    def explained(self, why: NoResponders, left: float) -> Send | Fail:
-        """Record the result of `Explain`, `left` seconds before the deadline; return an action."""
+    def explained(self, why: NoResponders, remaining: float) -> Send | Fail:
+        """Record the result of `Explain`; return an action.
+
+        `remaining` is the time until the deadline in seconds.
+        """
         if isinstance(self.error, RequestTimeout):
             return Fail(self._silence(why))
-        if may_get_leader(why) and self._policy.may_wait_for_leader(left):
+        if may_get_leader(why) and self._policy.may_wait_for_leader(remaining):
             self._lacks_leader = why if isinstance(why, NoLeader) else None
             self.error = why
             return Send(self._policy.wait)
@@ -189,13 +198,13 @@ class PublishEngine:
 
     # ---- decisions
 
-    def _may_send(self, error: TwinstreamError, left: float) -> bool:
+    def _may_send(self, error: TwinstreamError, remaining: float) -> bool:
         if not is_transient(error, repeatable=self._repeatable):
             return False
         lacks_leader = self._lacks_leader is not None
-        return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
+        return self._policy.left(self.attempts, remaining, error, lacks_leader=lacks_leader) > 0
 
-    def _doubtful(self, error: TwinstreamError, lags: bool, left: float) -> Action:
+    def _doubtful(self, error: TwinstreamError, lags: bool, remaining: float) -> Action:
         """Decide after a refusal that may not be final.
 
         If the replica lacks messages (`lags`), the message is sent once more. The pause is longer
@@ -203,11 +212,11 @@ class PublishEngine:
         may arrive during the pause. Leaders also refuse messages because of writes in flight, so
         these messages are not sent again: the outcome of the first attempt would become unknown.
         """
-        may_send = self.may_repeat and left > self._policy.wait
+        may_send = self.may_repeat and remaining > self._policy.wait
         if lags and may_send and not self._behind_at:
             self._behind_at = self.attempts
             return Send(self._policy.wait)
-        pause = max(min(self._policy.wait, SECOND_RESPONSE, left), 0.0)
+        pause = max(min(self._policy.wait, SECOND_RESPONSE, remaining), 0.0)
         return Listen(pause, Prove(error) if self.may_be_stored else Fail(error))
 
     def _unserved(self, why: NoResponders) -> Fail:

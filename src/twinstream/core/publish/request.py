@@ -156,6 +156,10 @@ def _check_conditions(headers: HeaderValues) -> None:
 
 
 def _condition_headers(request: PublishRequest) -> dict[str, str]:
+    """Return the headers for the id, the conditions, the rollup and the TTL of a request.
+
+    Raises `BadArgument` for a value that the server would refuse.
+    """
     found: dict[str, str] = {}
     if request.msg_id is not None:
         found[MSG_ID] = check_condition(request.msg_id)

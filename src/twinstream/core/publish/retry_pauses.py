@@ -86,24 +86,24 @@ class RetryPolicy(Settings):
             return 0
         return max(self.retries + 1 - attempts, 0)
 
-    def may_wait_for_leader(self, left: float) -> bool:
-        """Return whether `left` seconds are enough to pause, send again and get a reply.
+    def may_wait_for_leader(self, remaining: float) -> bool:
+        """Return whether `remaining` seconds are enough to pause, send again and get a reply.
 
         All earlier attempts were refused, so the outcome is known. If another attempt got no reply
         before the deadline, the outcome would be unknown.
         """
-        return self.waits_for_leader and left > self.wait + _REPLY_TIME
+        return self.waits_for_leader and remaining > self.wait + _REPLY_TIME
 
-    def patience(self, left: float, repeatable: bool, attempts: int) -> float:
-        """Return how many of the `left` seconds to wait for the reply to the next attempt.
+    def patience(self, remaining: float, repeatable: bool, attempts: int) -> float:
+        """Return how many of the `remaining` seconds to wait for the reply to the next attempt.
 
         `attempts` is the number of attempts before it. If a retry is possible, each remaining
         attempt gets an equal share. Otherwise some time is reserved to find out why there is no
         reply.
         """
         if repeatable and attempts < self.retries:
-            return left / (self.retries + 1 - attempts)
-        return max(left * 0.8, left - _DIAGNOSIS_TIME)
+            return remaining / (self.retries + 1 - attempts)
+        return max(remaining * 0.8, remaining - _DIAGNOSIS_TIME)
 
     def last_due(self, sent_at: float, end: float) -> float:
         """Return when the last attempt counts as failed, if it was sent at `sent_at`.

@@ -73,6 +73,7 @@ def cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage | None
 
 
 def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
+    """Return the messages, or raise `NotUniform` or `ArrowInvalid` to have them parsed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -81,6 +82,7 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     sizes, _ = halves(pc.binary_slice(parts, 0, _CONTROL), b"\r\n")
     header_size, total = (number(each) for each in fields(sizes, b" ", 2, 2))
     header = plus(pc.add(starts, lengths(sizes)), 2)
+    # If a payload contains `mark`, a part ends within the message, and the sizes differ.
     require(pc.equal(pc.add(header, total), ends))
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
@@ -88,11 +90,11 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     # If the stream name differs, either a mirror replied, or `tail` has stored headers that look
     # like the server's lines.
     require(pc.equal(name, pa.scalar(stream, pa.binary())))
-    moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
+    timestamps = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
     return ArrowPage(
         ascending(number(behind(seq, b"Nats-Sequence: "))),
         behind(subject, b"Nats-Subject: "),
-        moments.cast(pa.timestamp("ns", "UTC")),
+        timestamps.cast(pa.timestamp("ns", "UTC")),
         stored,
         payloads,
         number(behind(pending, b"Nats-Num-Pending: ")[-1:])[0].as_py(),
@@ -122,6 +124,7 @@ def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
 
 
 def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
+    """Return the messages, or raise `NotUniform` or `ArrowInvalid` to have them parsed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -129,27 +132,29 @@ def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
     # The mark is within the control line, so each part ends with the beginning of the next
     # control line.
     begin = data[: max(0, data.find(mark))]
-    word, first, own = _beginning(begin, sid)
+    operation, first_subject, after_subject = _beginning(begin, sid)
     parts, starts, ends = parts_of(data, len(begin) + len(mark), end, mark)
     control, _ = halves(pc.binary_slice(parts, 0, _CONTROL), b"\r\n")
-    place, *texts = fields(control, b" ", 2, 3)
+    ack_subject, *texts = fields(control, b" ", 2, 3)
     sizes = [number(each) for each in texts]
-    if (word == b"HMSG ") != (len(sizes) == 2):
+    # Only the control line of a message with headers has a second size.
+    if (operation == b"HMSG ") != (len(sizes) == 2):
         raise NotUniform
-    seq, time, pending = fields(place, b".", 5, 20, pick=(1, 3, 4))
+    seq, time, pending = fields(ack_subject, b".", 5, 20, pick=(1, 3, 4))
     body = plus(pc.add(starts, lengths(control)), 2)
     *headers, payloads, rest = between(data, body, *(pc.add(body, each) for each in sizes), ends)
     if rest[-1].as_py() != b"\r\n":
         raise NotUniform
-    following = behind(rest[:-1], b"\r\n" + word)
-    require(pc.ends_with(following, own))
-    subjects = pc.binary_slice(following, 0, -len(own))
+    following = behind(rest[:-1], b"\r\n" + operation)
+    require(pc.ends_with(following, after_subject))
+    subjects = pc.binary_slice(following, 0, -len(after_subject))
+    # With a space, the line has more fields than that of the first message.
     require(pc.invert(pc.match_substring(subjects, b" ")))
     if headers:
         require(pc.ends_with(headers[0], b"\r\n"))
     return ArrowPage(
         ascending(number(seq)),
-        pa.concat_arrays([pa.array([first], pa.binary()), subjects]),
+        pa.concat_arrays([pa.array([first_subject], pa.binary()), subjects]),
         number(time).cast(pa.timestamp("ns", "UTC")),
         pc.binary_slice(headers[0], 0, -2) if headers else blank(len(seq)),
         payloads,

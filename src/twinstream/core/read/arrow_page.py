@@ -101,6 +101,7 @@ def _joined(seqs: list[pa.Array]) -> pa.Array:
 
 
 def _times(times: Sequence[bytes | int]) -> pa.Array:
+    """Return the times of messages, in nanoseconds or as text, as a column of timestamps."""
     import pyarrow as pa
 
     moment = pa.timestamp("ns", "UTC")

@@ -155,6 +155,10 @@ class PullBulk(BulkAnswer):
         self._in_line = False
 
     def _end(self, data: bytes) -> int | None:
+        """Return the offset at which the last complete message ends, or None to wait for more data.
+
+        `data` are the last received bytes.
+        """
         if self._count(self._own, data):
             return self._joined().rfind(self._own)
         self._left -= self._count(self._mark, data)

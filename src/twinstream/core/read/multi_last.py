@@ -128,6 +128,10 @@ class MultiAnswer:
         return None
 
     def _end(self, block: bytes) -> MultiEnd:
+        """Return how the reply ended, from the header block of its final message.
+
+        204 ends a complete reply, 404 is the reply without messages, and 413 has too many subjects.
+        """
         code, text = parse_status(block)
         if code == 204:
             headers = Headers.parse(block)

@@ -331,12 +331,16 @@ class PullAnswer:
                 if status.token == self._token and status.ends:
                     return _pull_end(status)
                 continue
-            pending = self._keep(frame)
+            pending = self._add_message(frame)
             if not self._left:
                 return PageEnd(more=pending > 0)
         return None
 
-    def _keep(self, frame: Frame) -> int:
+    def _add_message(self, frame: Frame) -> int:
+        """Add a message to the page if it is in the range and matches; return the pending count.
+
+        Raises `InvalidResponse` if the reply subject is not that of a delivery.
+        """
         subject, reply, header_size, body = frame
         metadata = parse_ack_reply(reply)
         if metadata is None:

@@ -242,12 +242,12 @@ class RangeRead:
         self._step = self._page_or_finish()
 
     def _page_or_finish(self) -> Step:
-        left = self._end - self._next
-        if left <= 0:
+        remaining = self._end - self._next
+        if remaining <= 0:
             return Finished(self._kept, self._first, self._last)
         # A sequence holds at most one message, so requesting the number of remaining sequences
         # never over-reads an unfiltered range.
-        return Page(self._next, min(left, self._page_messages), self._page_bytes)
+        return Page(self._next, min(remaining, self._page_messages), self._page_bytes)
 
     def _wait(self) -> None:
         self._pauses += 1

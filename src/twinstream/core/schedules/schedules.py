@@ -182,6 +182,7 @@ class Schedule(Settings):
             raise BadArgument(f"{what}: times must be in the years 1 to 9999") from error
 
     def _times(self, after: int, started: int) -> Iterator[int]:
+        """Return an iterator over the times of the schedule after `after`, in nanoseconds."""
         if self.time_zone is not None and self.pattern.startswith((_AT, _EVERY)):
             raise BadArgument(f"{self.pattern}: a time zone is allowed for cron patterns only")
         if self.pattern.startswith(_AT):
@@ -197,6 +198,7 @@ class Schedule(Settings):
             raise BadArgument(f"schedule {self.pattern!r}: {error}") from error
 
     def _intervals(self, after: int, started: int) -> Iterator[int]:
+        """Return the times of an `@every` schedule after `after`; it began at `started`."""
         interval = parse_go_duration(self.pattern.removeprefix(_EVERY))
         if interval is None or interval < _SECOND:
             raise BadArgument(f"schedule {self.pattern!r}: write @every 1h30m, at least 1s")
@@ -219,6 +221,7 @@ def _cron_times(cron: Cron, zone: ZoneInfo, after: int) -> Iterator[int]:
 
 
 def _zone(name: str | None) -> ZoneInfo:
+    """Return a time zone by its name. Raises `BadArgument` for an unknown name."""
     if name == "Local":
         raise BadArgument("time zone Local is the server's own: pass the name of a time zone")
     try:

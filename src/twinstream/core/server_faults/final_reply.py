@@ -189,11 +189,11 @@ def doubt_of_leader(cluster: ClusterInfo | None) -> str:
         return f"a replica answered in place of the leader, {cluster.leader}"
     voters = [each for each in others if not each.observer]
     # Zero means that the replica was never heard from.
-    heard = sum(1 for each in voters if each.active and each.active < HEARD)
+    active_replicas = sum(1 for each in voters if each.active and each.active < HEARD)
     group = len(voters) + 1
-    if heard + 1 > group // 2:
+    if active_replicas + 1 > group // 2:
         return ""
     return (
-        f"{cluster.leader} claims to be the leader, but has heard from {heard} of the"
+        f"{cluster.leader} claims to be the leader, but has heard from {active_replicas} of the"
         f" {len(voters)} other replicas within {HEARD.total_seconds():g} s"
     )

@@ -63,15 +63,16 @@ def is_repeatable(subject: str, prefix: str) -> bool:
     return subject.removeprefix(prefix + ".").startswith(_VERBS)
 
 
-def pause_before_repeat(error: JetStreamError, attempts: int, left: float) -> float | None:
+def pause_before_repeat(error: JetStreamError, attempts: int, remaining: float) -> float | None:
     """Return the seconds to wait before a refused request is sent again; None means no retry.
 
-    `attempts` is the number of attempts so far. `left` is the time until the deadline in seconds.
+    `attempts` is the number of attempts so far. `remaining` is the time until the deadline in
+    seconds.
     """
     if not is_transient(error):
         return None
     pause = _BACKOFF.pause(attempts)
-    return pause if pause < left else None
+    return pause if pause < remaining else None
 
 
 def is_late_failure(error: JetStreamError, *, again: bool) -> bool:

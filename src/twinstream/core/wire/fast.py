@@ -156,6 +156,10 @@ class BulkAcks:
         return ack
 
     def _learn(self, body: bytes, shape: AckShape) -> None:
+        """Derive the pattern for later acknowledgements from `body`, which was parsed as JSON.
+
+        Without plain digits between the two parts of `shape`, `take` continues without a pattern.
+        """
         head, tail = shape.head, shape.tail
         digits = body[shape.between] if body.startswith(head) and body.endswith(tail) else b""
         if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _MOST_DIGITS:

@@ -22,6 +22,7 @@ def go_unquoted(text: str) -> bytes:
 
 
 def _unescaped(found: re.Match[str]) -> str:
+    """Return the character that an escape in a text of the server stands for."""
     byte, short, long, letter = found.groups()
     if letter:
         return _LETTERS.get(letter, letter)

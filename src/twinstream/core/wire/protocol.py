@@ -229,7 +229,7 @@ class Parser:
                 elif parts[0] == b"HMSG":
                     subject, sid, reply, header_size, total = _with_headers(parts)
                 elif line[-1:] == b"\n":
-                    events.append(_control(line))
+                    events.append(_parse_control(line))
                     continue
                 else:
                     self._hold(data, stream.tell() - len(line), 0)
@@ -281,6 +281,10 @@ class Parser:
         return data
 
     def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
+        """Parse bytes while a bulk response is expected, which `bulk` takes out of them.
+
+        Return the same as `feed`.
+        """
         if self._pieces:
             # `data` continues an incomplete message, so the bulk response does not begin with it.
             bulk.give_up()
@@ -348,20 +352,21 @@ def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
     return subject, sid, reply, header_size, total
 
 
-def _control(line: bytes) -> Event:
-    word = line[:4].upper()
-    if word == b"PING":
+def _parse_control(line: bytes) -> Event:
+    """Return the event of a control line. Raises `ProtocolError` if no NATS server sends it."""
+    operation = line[:4].upper()
+    if operation == b"PING":
         return Ping()
-    if word == b"PONG":
+    if operation == b"PONG":
         return Pong()
-    if word == b"INFO":
+    if operation == b"INFO":
         try:
             return Info(read_object(line[4:]))
         except ValueError as error:
             raise ProtocolError(f"INFO is not a JSON object: {error}") from error
-    if word == b"-ERR":
+    if operation == b"-ERR":
         return Refusal(line[4:].decode("utf-8", "replace").strip().strip("'"))
-    if word[:3] == b"+OK":
+    if operation[:3] == b"+OK":
         return Ok()
     raise ProtocolError(f"not a NATS protocol line: {line[:80]!r}")
 

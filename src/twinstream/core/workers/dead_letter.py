@@ -103,7 +103,7 @@ class Skip:
 
     reason: str
     is_odd: bool = False
-    """Whether no server publishes such an advisory with this subject."""
+    """Whether another client must have published the advisory: its content is not a server's."""
 
 
 @frozen(kw_only=True)
@@ -273,7 +273,7 @@ def read_failure(names: Names, subject: str, data: bytes) -> Failure | Skip:
 
 
 def _fault(names: Names, subject: str, record: MaxDeliver | Terminated) -> str:
-    """Return why an advisory is not one of a server about `names`, empty if it is."""
+    """Return what shows that a server did not publish an advisory about `names`; "" if nothing."""
     if subject != subject_of(record):
         return contradiction(subject, record) or f"published on {subject!r:.400}"
     try:
@@ -292,6 +292,7 @@ def _fault(names: Names, subject: str, record: MaxDeliver | Terminated) -> str:
 
 
 def _failure(record: MaxDeliver | Terminated) -> Failure | Skip:
+    """Return the failure that an advisory reports, or the reason to store no dead letter for it."""
     if isinstance(record, MaxDeliver):
         cause: Cause = "max_deliver"
         reason = f"delivered {record.deliveries} times without an acknowledgement"

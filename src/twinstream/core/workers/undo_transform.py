@@ -31,16 +31,24 @@ def before_transform(transform: SubjectTransform, stored: str) -> str | None:
     Return None if there is none, or if the transform does not determine all its tokens.
     """
     source, target = transform.src or ">", transform.dest or ""
-    subject = _undone(source.split("."), target.split("."), stored.split(".")) if target else stored
+    subject: str | None = stored
+    if target:
+        subject = _original_subject(source.split("."), target.split("."), stored.split("."))
     if subject is None or transformed(transform, subject) != stored:
         return None
     return subject
 
 
-def _undone(sources: list[str], targets: list[str], tokens: list[str]) -> str | None:
+def _original_subject(sources: list[str], targets: list[str], tokens: list[str]) -> str | None:
+    """Return the subject that a transform changed to `tokens`, or None if that is unknown.
+
+    `sources` and `targets` are the tokens of the transform's source and destination.
+    """
     has_rest = targets[-1] == ">"
     fixed = targets[:-1] if has_rest else targets
-    if len(tokens) < len(targets) or (not has_rest and len(tokens) > len(targets)):
+    # `>` stands for one or more tokens.
+    fits = len(tokens) >= len(targets) if has_rest else len(tokens) == len(targets)
+    if not fits:
         return None
     wildcards: dict[int, str] = {}
     for target, token in zip(fixed, tokens, strict=False):
@@ -50,19 +58,19 @@ def _undone(sources: list[str], targets: list[str], tokens: list[str]) -> str | 
         if function.name.startswith(_SEVERAL):
             return None
         wildcards |= _known(function, token)
-    made: list[str] = []
-    stars = 0
+    original: list[str] = []
+    wildcard = 0
     for source in sources:
         if source == ">":
-            made += tokens[len(fixed) :]
+            original += tokens[len(fixed) :]
             continue
         if source == "*":
-            stars += 1
-            if stars not in wildcards:
+            wildcard += 1
+            if wildcard not in wildcards:
                 return None
-            source = wildcards[stars]
-        made.append(source)
-    return ".".join(made)
+            source = wildcards[wildcard]
+        original.append(source)
+    return ".".join(original)
 
 
 def _known(function: TokenFunction, token: str) -> dict[int, str]:

@@ -95,9 +95,9 @@ def bucket_problems(
         for one in validate_stream(bucket.stream, server, pedantic=pedantic)
         if one.path != "duplicate_window"  # the server chooses a valid window for a valid ttl
     ]
-    odd = [one for one in lint_stream(bucket.stream, server) if one.rule not in _OF_STREAMS]
+    oddities = [one for one in lint_stream(bucket.stream, server) if one.rule not in _OF_STREAMS]
     problems = [bucket_problem(kind, members, one) for one in found]
-    return [*bucket.problems, *problems], [bucket_problem(kind, members, one) for one in odd]
+    return [*bucket.problems, *problems], [bucket_problem(kind, members, one) for one in oddities]
 
 
 def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Problem) -> Problem:
@@ -151,6 +151,10 @@ class _Bucket:
     def read(
         cls, kind: BucketKind, members: Mapping[str, Any], server: str | None = None
     ) -> _Bucket:
+        """Return the stream's config for a bucket, and the problems of the bucket's settings.
+
+        Settings with problems are omitted. Without a valid name, the config is empty.
+        """
         shape = SHAPES[_RECORDS[kind]]
         known = {
             name: value for name, value in members.items() if name in shape and value is not None
@@ -159,16 +163,16 @@ class _Bucket:
         reader.record(known, _RECORDS[kind])
         problems = [_unknown(str(name), members, shape) for name in members if name not in shape]
         problems += [evolve(one, err_code=0) for one in reader.problems]
-        good = _without(known, problems)
+        valid = _without(known, problems)
         if "bucket" not in known:
             message = "the bucket has no name."
             problems.append(Problem("bucket", None, "B-NAME-MISSING", message, "Set bucket."))
-        problems += _broken_rules(kind, good)
-        good = _without(good, problems)
-        if "bucket" not in good:
+        problems += _broken_rules(kind, valid)
+        valid = _without(valid, problems)
+        if "bucket" not in valid:
             return cls({}, problems)
         try:
-            stream = _stream(kind, good)
+            stream = _stream(kind, valid)
         except DecodeError as error:
             problems += [Problem(path, None, "R-JSON", f"{why}.") for path, why in error.problems]
             return cls({}, problems)

@@ -138,6 +138,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _read(members: Mapping[str, Any], cls: type[M], *, strict: bool = False) -> M:
+    """Return an instance of `cls`. Raises `DecodeError`, with `strict` also for typos in keys."""
     try:
         model = read_record(cls, members)
     except Faults as faults:

@@ -73,13 +73,14 @@ def _record_reader(cls: type[Model]) -> Read:
 
 
 def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
+    """Return a function that decodes a JSON object to an instance of `cls`."""
     kinds = {name: kind for name, kind in kinds_of(cls).items() if name != "unknown"}
     # An absent optional field becomes None. This is also its default, except for `type`, whose
     # default is a constant. The constant is not used, so that an absent `type` stays absent.
     required = [each.name for each in fields(cls) if each.init and each.default is NOTHING]
-    puts = {name: _slot(cls, name).__set__ for name in kinds}
-    setters = list(puts.values())
-    keep, new = _slot(cls, "unknown").__set__, object.__new__
+    setter_of = {name: _slot(cls, name).__set__ for name in kinds}
+    setters = list(setter_of.values())
+    set_unknown, new = _slot(cls, "unknown").__set__, object.__new__
     # For each field: the class whose instances are stored unchanged (None if there is none), the
     # setter of the slot, the decoder, and whether null is valid.
     table: dict[str, tuple[type | None, Callable[[Any, Any], None], Read, bool]] = {}
@@ -104,7 +105,7 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
                 # Most fields contain strings, integers or booleans. Such a value is stored
                 # unchanged if its class is right.
                 plain = kind.cls if not kind.form and kind.cls in _PLAIN else None
-                field = table[name] = (plain, puts[name], _reader(kind), kind.is_optional)
+                field = table[name] = (plain, setter_of[name], _reader(kind), kind.is_optional)
             plain, put, read, optional = field
             if type(value) is plain:
                 put(model, value)
@@ -118,7 +119,7 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
         problems += [(f".{name}", "missing") for name in required if name not in given]
         if problems:
             raise Faults(*problems)
-        keep(model, unknown)
+        set_unknown(model, unknown)
         return model
 
     return structure
@@ -149,6 +150,8 @@ def _value_reader(cls: Any) -> Read:
 
 
 def _list_reader(each: Read) -> Read:
+    """Return a function that decodes a JSON array, and each item with `each`."""
+
     def read(value: object) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             raise _wrong(f"expected a list, got {_show(value)}")
@@ -163,6 +166,8 @@ def _list_reader(each: Read) -> Read:
 
 
 def _map_reader(each: Read) -> Read:
+    """Return a function that decodes a JSON object to a dictionary, and each value with `each`."""
+
     def read(value: object) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise _wrong(f"expected an object, got {_show(value)}")
@@ -170,6 +175,7 @@ def _map_reader(each: Read) -> Read:
         try:
             return {_read_text(key): each(item) for key, item in found.items()}
         except Faults:
+            # Decode again to collect the faults of all members, not only the first one.
             keys = [(f".{key}", _read_text, key) for key in found]
             places = [(f".{key}", each, item) for key, item in found.items()]
             raise _all_faults([*keys, *places]) from None

@@ -39,7 +39,7 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
     if name is None:
         _allow_units(document)
     else:
-        document = _of_type(document, name)
+        document = _schema_of_type(document, name)
     return cast("JsonObject", _plain(document)) if plain else document
 
 
@@ -52,6 +52,7 @@ def _allow_units(document: JsonObject) -> None:
 
 
 def _allow_units_in(member: JsonObject) -> None:
+    """Let a number of nanoseconds or bytes also be a text with a unit, such as `2h`."""
     is_duration = member.get("$ref") == _REF + "Nanoseconds"
     if "items" in member:
         _allow_units_in(member["items"])
@@ -66,7 +67,11 @@ def schema_names() -> list[str]:
     return sorted(name for name in json_schema()["$defs"] if not name.startswith(STRICT))
 
 
-def _of_type(document: JsonObject, name: str) -> JsonObject:
+def _schema_of_type(document: JsonObject, name: str) -> JsonObject:
+    """Return the schema of one type, with only the definitions that it refers to.
+
+    Raises `ValueError` if there is no type with this name.
+    """
     definitions = cast("JsonObject", document["$defs"])
     if name not in definitions:
         close = difflib.get_close_matches(name, [key for key in definitions if "." not in key])
@@ -95,6 +100,7 @@ def _reached(definitions: JsonObject, root: str) -> set[str]:
 
 
 def _references(value: Any) -> list[str]:
+    """Return the names of all definitions to which a part of a schema refers."""
     if isinstance(value, list):
         return [name for item in cast("list[object]", value) for name in _references(item)]
     if not isinstance(value, dict):

@@ -18,10 +18,11 @@ __all__ = ["misplaced"]
 
 def misplaced(model: Model) -> str:
     """Return a message that lists the fields that must contain a record but do not."""
-    return "; ".join(_look(model, type(model).__name__))
+    return "; ".join(_misplaced_in(model, type(model).__name__))
 
 
-def _look(model: Model, path: str) -> Iterator[str]:
+def _misplaced_in(model: Model, path: str) -> Iterator[str]:
+    """Describe each value in `model`, or in a record within it, that should be a record."""
     for name, kind in kinds_of(type(model)).items():
         value = getattr(model, name)
         if name == "unknown" or value is None:
@@ -33,12 +34,13 @@ def _look(model: Model, path: str) -> Iterator[str]:
         for number, item in enumerate(items):
             place = f"{path}.{name}" + (f"[{number}]" if several else "")
             if isinstance(item, Model):
-                yield from _look(item, place)
+                yield from _misplaced_in(item, place)
             else:
                 yield _described(place, kind.cls, item)
 
 
 def _described(place: str, wanted: type[Model], value: object) -> str:
+    """Describe a value that should be a record, and what to write instead."""
     name = wanted.__name__
     text = f"{place}: expected a {name}, got {value!r}"
     if isinstance(value, dict):

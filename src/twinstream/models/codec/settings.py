@@ -40,11 +40,12 @@ def _explained(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def explained(self: Settings, *values: Any, **named: Any) -> None:
+        """Call `init`, and raise its `TypeError` or `ValueError` with advice or a field name."""
         try:
             init(self, *values, **named)
         except (TypeError, ValueError) as error:
             if type(error) not in (TypeError, ValueError):
-                raise  # an error of this project, which names the field itself
+                raise  # a subclass is an error of this project, which names the field itself
             cls = type(self)
             # A wrong name comes first: the constructor has refused it before any value.
             advice = _advice(cls, values, named)

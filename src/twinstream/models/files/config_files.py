@@ -333,15 +333,21 @@ class _Loader:
             self._object(name, document, cast("JsonObject", value), path)
 
     def _object(self, name: str, document: Document, members: JsonObject, path: str) -> None:
+        """Add the config in an object, or report why it is none.
+
+        The object may also be a request or an answer that contains a config, or lists of configs.
+        """
         outer = path
         if self.kind in _BUCKETS and not members.keys() & _LISTS.keys():
             return self._bucket(name, document, members, path)
         inner, path, stream = _unwrapped(members, path)
+        # A request or an answer of the server is an object around the config.
+        is_wrapped = inner is not members
         kind = _kind_of(members, inner)
-        if kind is None and inner is members and members.keys() & _LISTS.keys():
+        if kind is None and not is_wrapped and members.keys() & _LISTS.keys():
             return self._only_lists(name, document, members, path)
         kind = kind or self.kind
-        if inner is not members and kind == "consumer" and not stream and "stream" in members:
+        if is_wrapped and kind == "consumer" and not stream and "stream" in members:
             key = member(outer, "stream")
             hint = "Did you mean 'stream_name'?"
             fault = Fault(document.place(key, key=True), "there is no such setting.", hint)
@@ -363,8 +369,8 @@ class _Loader:
         if kind == "stream" and _PAYLOADS in inner:
             kept = _without_payloads(settings)
             config = evolve(config, members=kept, payloads=inner[_PAYLOADS])
-        is_answer = inner is not members and "state" in members
-        around = {} if inner is members else _around(members)
+        is_answer = is_wrapped and "state" in members
+        around = _around(members) if is_wrapped else {}
         self.found.append(_Found(config, document, path, is_answer, around))
         if is_answer:  # `twinstream stream info --json` adds the stream's consumers
             self._lists(name, document, members, outer)

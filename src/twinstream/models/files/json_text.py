@@ -66,6 +66,10 @@ class _Parser:
         return self.read
 
     def merged(self, several: bool) -> Members:
+        """Return the members of all objects in the text. Raises `TextError` for other values.
+
+        Unless `several`, a second value is an error. `null` has no members.
+        """
         members = Members()
         at = first = self._skip(0)
         while at < len(self.text):
@@ -82,6 +86,10 @@ class _Parser:
         return members
 
     def _value(self, at: int, path: str, depth: int) -> tuple[Any, int]:
+        """Return the value that begins at `at`, and the position after it.
+
+        The position of the value is recorded for `path`.
+        """
         if depth > MAX_DEPTH:
             raise self._error(at, f"nested more than {MAX_DEPTH} levels deep.")
         self.read.places[path] = self.lines.place(at)
@@ -98,6 +106,7 @@ class _Parser:
         return self._number(at)
 
     def _object(self, at: int, path: str, depth: int) -> tuple[Members, int]:
+        """Return the members of an object, and the position after it. `at` is after its `{`."""
         members = Members()
         at = self._skip(at)
         if self.text[at : at + 1] == "}":
@@ -112,6 +121,10 @@ class _Parser:
             at = self._skip(at + 1)
 
     def _member(self, at: int, members: Members, path: str, depth: int) -> int:
+        """Add a key and its value to `members`; return the position of the next token.
+
+        A key that occurs twice is recorded as a fault, and both values are added.
+        """
         start = at
         if self.text[at : at + 1] != '"':
             raise self._error(at, "expected a key in double quotes here.")
@@ -129,6 +142,7 @@ class _Parser:
         return self._skip(at)
 
     def _array(self, at: int, path: str, depth: int) -> tuple[list[Any], int]:
+        """Return the items of an array, and the position after it. `at` is after its `[`."""
         items: list[Any] = []
         at = self._skip(at)
         if self.text[at : at + 1] == "]":
@@ -153,6 +167,7 @@ class _Parser:
         return (EscapedText(text) if escaped else text), end
 
     def _number(self, at: int) -> tuple[int | float, int]:
+        """Return the number that begins at `at`, and the position after it."""
         match = _NUMBER.match(self.text, at)
         if match is None:
             raise self._error(at, f"expected a value, got {self.text[at : at + 1]!r}.")
@@ -168,6 +183,7 @@ class _Parser:
         return at if match is None else match.end()
 
     def _error(self, at: int, message: str) -> TextError:
+        """Return the error at a position, with a hint if a common mistake explains it."""
         hint = ""
         if at >= len(self.text):
             hint = "The text ends too early."

@@ -22,14 +22,18 @@ def in_numbers(members: JsonObject, record: str) -> JsonObject:
     """
     shape = SHAPES[record]
     return {
-        name: _value(name, value, shape[name][0]) if name in shape else value
+        name: _in_number(name, value, shape[name][0]) if name in shape else value
         for name, value in members.items()
     }
 
 
-def _value(name: str, value: Any, kind: str) -> Any:
+def _in_number(name: str, value: Any, kind: str) -> Any:
+    """Return a setting with texts such as `2h` or `1 GiB` replaced by numbers, also within it.
+
+    `kind` is the setting's type in `SHAPES`. A text that is not a quantity stays unchanged.
+    """
     if isinstance(value, list) and kind.startswith("["):
-        return [_value(name, item, kind[1:-1]) for item in cast("list[object]", value)]
+        return [_in_number(name, item, kind[1:-1]) for item in cast("list[object]", value)]
     if isinstance(value, dict) and kind in SHAPES:
         return in_numbers(cast("JsonObject", value), kind)
     if not isinstance(value, str):

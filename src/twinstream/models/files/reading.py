@@ -150,12 +150,17 @@ class Reader:
         return None
 
     def _value(self, value: Any, kind: str, path: str, before: Any = None) -> Any:
+        """Return `value` as the server reads it, or None if the server refuses it.
+
+        `before` is the value from an earlier occurrence of a duplicate key, into which the server
+        decodes.
+        """
         if kind in _BOUNDS:
             return self._integer(value, kind, path)
         if kind in self._scalars:
             return self._scalars[kind](value, path)
         if kind.startswith("word:"):
-            return self._word(value, kind[5:], path)
+            return self._enumeration(value, kind[5:], path)
         if kind.startswith("["):
             return self._list(value, kind[1:-1], path, before or ())
         if kind.startswith("{"):
@@ -165,12 +170,13 @@ class Reader:
         return self.record(cast("Mapping[str, Any]", value), kind, f"{path}.", before)
 
     def _integer(self, value: Any, kind: str, path: str) -> Any:
+        """Return an integer, or None if it is not one of the `kind`."""
         low, high, name = _BOUNDS[kind]
         if type(value) is MinusZero:
             return 0 if low else self._refused(path, value, f"-0 is not {name}.", "Write 0.")
         if type(value) is not int:
             return self._refused(
-                path, value, f"expected {name}, got {show(value)}.", _unit(value, kind)
+                path, value, f"expected {name}, got {show(value)}.", _number_hint(value, kind)
             )
         if not low <= value <= high:
             return self._refused(path, value, f"{show(value)} is not {name}.")
@@ -193,11 +199,16 @@ class Reader:
         hint = "Write it as 2026-01-31T08:00:00Z."
         return self._refused(path, value, f"expected a time, got {show(value)}.", hint)
 
-    def _word(self, value: Any, enumeration: str, path: str) -> Any:
+    def _enumeration(self, value: Any, enumeration: str, path: str) -> Any:
+        """Return a word of an enumeration as the server reads it, or None if the server refuses it.
+
+        Only `DiscardPolicy` ignores case. The words in `_EXTRA_WORDS` mean that the setting is
+        absent.
+        """
         words = WORDS[enumeration]
-        if isinstance(value, str) and (
-            not isinstance(value, EscapedText) or enumeration == "Compression"
-        ):
+        # The server compares the raw text of the value, with escapes, except for `Compression`.
+        has_raw_escapes = isinstance(value, EscapedText) and enumeration != "Compression"
+        if isinstance(value, str) and not has_raw_escapes:
             word = value.lower() if enumeration == "DiscardPolicy" else value
             since = words.get(word)
             if since is not None and self.version >= number(since):
@@ -215,13 +226,18 @@ class Reader:
         return self._refused(path, value, f"expected one of {listed}, got {show(value)}.", hint)
 
     def _list(self, value: Any, kind: str, path: str, before: Sequence[Any]) -> Any:
+        """Return the items of a list as the server reads them. Items that it refuses are omitted.
+
+        `before` is the list from an earlier occurrence of a duplicate key, or empty.
+        """
         if not isinstance(value, (list, tuple)):
             return self._refused(
                 path, value, f"expected a list, got {show(value)}.", _brackets(value)
             )
         items: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
-            # If the key is a duplicate, the server decodes into the items of the earlier list.
+            # If the key is a duplicate, the server decodes this list over the earlier one. A member
+            # that an item lacks keeps its value from the earlier item at the same position.
             old = before[index] if index < len(before) else None
             if item is None:
                 items.append(_null_item(kind, old))
@@ -232,6 +248,7 @@ class Reader:
         return items
 
     def _map(self, value: Any, path: str, before: Mapping[str, str]) -> Any:
+        """Return a map of texts as the server reads it: merged into `before`, with "" for null."""
         if not isinstance(value, Mapping):
             return self._refused(path, value, f"expected an object, got {show(value)}.")
         texts = dict(before)
@@ -323,7 +340,8 @@ def _short(version: str) -> str:
     return version.removesuffix(".0")
 
 
-def _unit(value: object, kind: str) -> str:
+def _number_hint(value: object, kind: str) -> str:
+    """Return a hint with the number to write instead of a refused value, or ""."""
     if kind == "duration" and isinstance(value, str):
         from twinstream.models.units import in_hours, parse_duration
 

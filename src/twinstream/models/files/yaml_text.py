@@ -51,8 +51,8 @@ def read_yaml(text: str) -> list[Document]:
             if node is not None and not _is_nothing(node):
                 documents.append(_Builder(loader, lines).document(node))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = lines.place(mark.index) if mark else (1, 1)
+        position = error.problem_mark or error.context_mark
+        place = lines.place(position.index) if position else (1, 1)
         what = error.problem or error.context or "not YAML"
         raise TextError(Fault(place, f"not YAML: {what}.")) from None
     except yaml.YAMLError as error:
@@ -95,10 +95,15 @@ class _Builder:
             raise TextError(Fault(place, f"more than {MAX_NODES} values, counting aliases."))
 
     def _value(self, node: yaml.Node, path: str, depth: int) -> Any:
+        """Return the value of a node, and record its position for `path`.
+
+        Raises `TextError` for too many or too deeply nested values, which aliases multiply.
+        """
         place = self.lines.place(node.start_mark.index)
         if depth > MAX_DEPTH:
             raise TextError(Fault(place, f"nested more than {MAX_DEPTH} levels deep."))
         self._count(place)
+        # Each alias adds paths with all keys above it, so that a short text could fill the memory.
         self.letters += len(path)
         if self.letters > MAX_PATHS:
             raise TextError(Fault(place, "aliases repeat long keys too often."))
@@ -113,7 +118,11 @@ class _Builder:
         return self._scalar(node, place)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
-        own = {id(key) for key, _ in node.value}
+        """Return the members of a mapping, with those that `<<` merges.
+
+        A key that occurs twice is recorded as a fault, and its last value counts.
+        """
+        own_keys = {id(key) for key, _ in node.value}
         members: dict[str, Any] = {}
         for key, value in self._pairs(node):
             place = self.lines.place(key.start_mark.index)
@@ -122,7 +131,7 @@ class _Builder:
             name = str(key.value)
             here = member(path, name)
             # A key that `<<` merges may occur again. A key of the mapping itself must be unique.
-            if id(key) in own:
+            if id(key) in own_keys:
                 if here in self.read.keys:
                     fault = Fault(place, f"the key {name!r} occurs twice.", "Keep one.")
                     self.read.faults.append(fault)

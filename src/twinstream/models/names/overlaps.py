@@ -84,6 +84,7 @@ def first_related(
 def _compared(
     ones: Sequence[str], others: Sequence[str], relation: Relation, apart: bool, later: bool
 ) -> dict[int, int]:
+    """Compare each pair of subjects. The result is that of `first_related`."""
     found: dict[int, int] = {}
     for index, one in enumerate(ones):
         for at in range(index + 1 if later else 0, len(others)):
@@ -106,6 +107,11 @@ class _Sets:
             self._add(subject, 1 << at)
 
     def _add(self, subject: str, bit: int) -> None:
+        """Add a subject to the sets. `bit` is the bit of the subject.
+
+        Each place has a set for each kind of token there, and one for the subjects that end before
+        it.
+        """
         self._equal[subject] = self._equal.get(subject, 0) | bit
         if is_literal(subject):
             self._literal |= bit
@@ -115,10 +121,10 @@ class _Sets:
         for place, token in zip(self._places, tokens, strict=False):
             for label in _labels(token):
                 place[label] = place.get(label, 0) | bit
-        last = self._places[len(tokens)]
-        last[_END] = last.get(_END, 0) | bit
+        after_last = self._places[len(tokens)]
+        after_last[_END] = after_last.get(_END, 0) | bit
         if ">" in tokens:
-            last[_OPEN_END] = last.get(_OPEN_END, 0) | bit
+            after_last[_OPEN_END] = after_last.get(_OPEN_END, 0) | bit
 
     def _place(self, at: int) -> dict[str, int]:
         return self._places[at] if at < len(self._places) else {}

@@ -77,6 +77,7 @@ def can_meet(one: str, two: str) -> bool:
 
 
 def _wildcards_can_meet(one: list[str], two: list[str]) -> bool:
+    """Return whether a subject can match both patterns, which are given as tokens."""
     if len(one) > len(two) and ">" not in two:
         return False
     if len(two) > len(one) and ">" not in one:

@@ -154,6 +154,7 @@ def transform_fault(
 
 
 def _tokens_fault(sources: list[str], targets: list[str]) -> str | None:
+    """Return what is wrong with the wildcards or tokens of a transform, or None."""
     for what, tokens in (("source", sources), ("destination", targets)):
         if "" in tokens:
             return f"the {what} has an empty token"
@@ -167,6 +168,7 @@ def _tokens_fault(sources: list[str], targets: list[str]) -> str | None:
 
 
 def _target_fault(target: str, sources: list[str], version: Version, strict: bool) -> str | None:
+    """Return why the server refuses a token of a transform's destination, or None."""
     wild = _Wild(sources.count("*"), ">" in sources and version >= _FREE_SINCE)
     index = _short_index(target)
     if index is not None:
@@ -200,6 +202,7 @@ class _Wild:
 
 
 def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) -> str | None:
+    """Return why the server refuses a function in a destination, or None."""
     call = _call(target, version)
     if call is None:
         return f"{target} is not a function known to the server"

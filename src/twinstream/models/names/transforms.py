@@ -82,6 +82,10 @@ def transform_subject(
 
 
 def _token(target: str, sources: list[str], tokens: list[bytes], version: Version) -> bytes:
+    """Return the token that a token of a transform's destination produces.
+
+    Raises `ValueError` if only the server knows the token, or if the server would crash.
+    """
     function = token_function(target, version)
     if function is None:
         return target.encode()
@@ -135,6 +139,7 @@ def _sliced(token: bytes, size: int, first: int) -> bytes:
 
 
 def _split(token: bytes, function: TokenFunction) -> bytes:
+    """Return a token split at the separator, with dots between parts that are not empty."""
     text, separator = token.decode(), function.separator
     parts = text.split(separator) if separator else list(text)
     made = ""

@@ -79,6 +79,7 @@ def with_defaults(
 
 
 def _numbers(done: Settings, version: Version) -> None:
+    """Set numbers that are absent or negative to the values that the server stores."""
     if not done["max_deliver"]:
         done["max_deliver"] = -1
     if version >= RESETS_SINCE:

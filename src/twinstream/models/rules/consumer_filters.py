@@ -102,6 +102,7 @@ _OF_EACH_FILTER = (
 
 
 def _start(case: ConsumerCase) -> Found:
+    """Find start settings that do not fit the `deliver_policy`."""
     policy = case["deliver_policy"] or "all"
     sequence, time = case["opt_start_seq"], case["opt_start_time"]
     hits: list[Hit] = []

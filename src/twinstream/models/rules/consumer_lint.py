@@ -12,6 +12,7 @@ CL = Rule[ConsumerCase]
 
 
 def _misses_stream(case: ConsumerCase) -> Found:
+    """Find filters that no subject of the stream can match."""
     kept = None if case.stream is None else case.stream.kept_subjects
     if kept is None:
         return False

@@ -90,6 +90,8 @@ def _heartbeat(case: PullCase) -> Found:
 
 
 def _above(rule: str, member: str, limit: str) -> PR:
+    """Return the rule that a number in a pull request is at most the consumer's `limit`."""
+
     def test(case: PullCase) -> Found:
         bound = case.limit(limit)
         asked = case.settings[member]

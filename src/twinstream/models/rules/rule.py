@@ -161,6 +161,7 @@ def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:
 
 
 def _applicable(table: Sequence[Judge[C]], case: C) -> _Tests:
+    """Return the tests that a table has for the version and mode of a case."""
     tests: _Tests = []
     for entry in table:
         if not isinstance(entry, Rule):

@@ -78,6 +78,7 @@ def _is_set(value: Any) -> bool:
 
 
 def _consumer(case: OriginCase) -> Found:
+    """Find settings that are not allowed with, or in, the `consumer` of a mirror or source."""
     consumer = case.origin["consumer"]
     if consumer is None:
         return False
@@ -130,6 +131,10 @@ def _name(case: OriginCase) -> Found:
 def _transform_rules(
     prefix: str, codes: tuple[int, int, int], overlap: Callable[[TransformCase], Found]
 ) -> tuple[Rule[TransformCase], ...]:
+    """Return the rules for the transforms of a mirror or a source.
+
+    `codes` are the error codes for an invalid source, an invalid destination and an overlap.
+    """
     source, target, overlapping = codes
     return (
         Rule(
@@ -420,6 +425,10 @@ def unbuildable(transform: Settings, version: Version) -> bool:
 
 
 def _filter_syntax(case: OriginCase) -> Found:
+    """Find filters that are not subjects.
+
+    An update is not checked, and neither is a filter that the server ignores.
+    """
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
@@ -436,6 +445,7 @@ def _filter_syntax(case: OriginCase) -> Found:
 
 
 def _late_transforms(case: OriginCase) -> Found:
+    """Find transforms that the server accepts, but that fail when it uses them."""
     if case.stream.update:
         return False
     return [

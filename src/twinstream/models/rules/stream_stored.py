@@ -70,7 +70,7 @@ def stored_stream(case: StreamCase) -> dict[str, Any]:
     if window:
         out["duplicate_window"] = window
     _flags(case, out)
-    _records(case, out)
+    _put_records(case, out)
     out["metadata"] = stored_metadata(settings["metadata"], case.version, _level(case, out))
     return out
 
@@ -82,6 +82,7 @@ def _limit(given: int, version: Version) -> int:
 
 
 def _window(case: StreamCase) -> int:
+    """Return the duplicate window that the server stores; a default depends on `max_age`."""
     given: int = case["duplicate_window"]
     if given or case.mirror is not None:
         return given
@@ -104,26 +105,27 @@ def _flags(case: StreamCase, out: dict[str, Any]) -> None:
     out["deny_purge"] = case["deny_purge"] and not needs_rollup
 
 
-def _records(case: StreamCase, out: dict[str, Any]) -> None:
+def _put_records(case: StreamCase, out: dict[str, Any]) -> None:
+    """Set the settings in `out` that are objects, as the server stores them."""
     settings = case.settings
     placement = settings["placement"]
-    if placement is not None and (
-        placement["cluster"] or "tags" in placement or case.version < EMPTY_PLACEMENT_GONE_SINCE
-    ):
+    stores_empty = case.version < EMPTY_PLACEMENT_GONE_SINCE
+    if placement is not None and (placement["cluster"] or "tags" in placement or stores_empty):
         where: dict[str, Any] = {}
         put(where, placement, "cluster", "tags")
         out["placement"] = where
     if case.mirror is not None:
-        out["mirror"] = _origin(case.mirror)
+        out["mirror"] = _stored_origin(case.mirror)
     if case.sources:
-        out["sources"] = [_origin(source) for source in case.sources]
+        out["sources"] = [_stored_origin(source) for source in case.sources]
     if settings["subject_transform"] is not None:
         out["subject_transform"] = _transform(settings["subject_transform"])
     if settings["republish"] is not None:
         out["republish"] = _republish(case)
 
 
-def _origin(origin: Settings) -> dict[str, Any]:
+def _stored_origin(origin: Settings) -> dict[str, Any]:
+    """Return a mirror or a source as the server stores it, without empty settings."""
     out: dict[str, Any] = {"name": origin["name"]}
     put(out, origin, "opt_start_seq", "opt_start_time", "filter_subject")
     if origin["subject_transforms"]:
@@ -133,9 +135,9 @@ def _origin(origin: Settings) -> dict[str, Any]:
         out["external"] = {"api": external["api"], "deliver": external["deliver"]}
     consumer = origin["consumer"]
     if consumer is not None:
-        feed: dict[str, Any] = {}
-        put(feed, consumer, "name", "deliver_subject")
-        out["consumer"] = feed
+        stored_consumer: dict[str, Any] = {}
+        put(stored_consumer, consumer, "name", "deliver_subject")
+        out["consumer"] = stored_consumer
     return out
 
 

@@ -136,8 +136,8 @@ class Timestamp(datetime):
         )
         self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
         # Keep the text if the server would write the time differently.
-        odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
-        self._text = text if odd else None
+        differs = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
+        self._text = text if differs else None
         return self
 
     @classmethod
@@ -213,6 +213,7 @@ class Timestamp(datetime):
         return moved
 
     def _canonical(self) -> str:
+        """Return the time as the server writes it: without zeros at the end of the fraction."""
         digits = f"{self.microsecond:06}{self._nanosecond:03}".rstrip("0")
         fraction = f".{digits}" if digits else ""
         whole = datetime.isoformat(self, timespec="seconds")

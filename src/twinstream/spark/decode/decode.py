@@ -278,8 +278,9 @@ class _Sieve:
     def set_aside(self, refused: BlockRefused) -> None:
         """Set aside the messages that a refusal names.
 
-        If the refusal names only the first bad message, also set aside messages after it. Their
-        number doubles with each refusal as long as only a few messages parse in between.
+        If the refusal names only the first bad message, also set aside the messages after it, up to
+        `_skip` messages in all. `_skip` doubles with each refusal, up to `_LONGEST_SKIP`. It begins
+        again at 1 if `_PIECES` or more messages before the bad one can be parsed.
         """
         self.rounds += 1
         rows = {self._parsed + row for row in refused.rows}
