@@ -92,7 +92,7 @@ class Bundles:
             try:
                 self._objects.create(_name(first, generation), packed)
             except KeyTaken:
-                pass
+                pass  # another caller has stored its bundle, which counts
             self.list()
         for start, generation in list(self._stored()):
             if start == first and generation < self._generations[first]:
@@ -121,14 +121,16 @@ class Bundles:
                 return self._loaded[1]
             data = self._objects.get(name)
             if data is not None:
-                self._loaded = name, self._unpacked(name, data)
+                self._loaded = name, self._unpack(name, data)
                 return self._loaded[1]
+            # A newer generation may have replaced the bundle since the bundles were listed.
             before = self._generations[first]
             self.list()
             if self._generations.get(first, before) == before:
                 raise JournalError(f"{self._objects.key(name)} was removed; restore it")
 
-    def _unpacked(self, name: str, data: bytes) -> Content:
+    def _unpack(self, name: str, data: bytes) -> Content:
+        """Return the content of a bundle. Raises `JournalError` if the data are damaged."""
         try:
             with gzip.GzipFile(fileobj=BytesIO(data)) as file:
                 value = read_json(bounded(cast("Any", file)))

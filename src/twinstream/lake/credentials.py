@@ -84,13 +84,13 @@ def credentials_of(storage: StorageSettings) -> Renewed | None:
     Return `None` if they name none, so that the clients look for credentials by themselves.
     """
     if storage.access_key_env:
-        return Renewed(lambda: _of_environment(storage))
+        return Renewed(lambda: _environment_credentials(storage))
     has_key = "AWS_ACCESS_KEY_ID" in os.environ
     profile = storage.profile or ("" if has_key else os.environ.get("AWS_PROFILE", ""))
-    return Renewed(lambda: _of_profile(profile)) if profile else None
+    return Renewed(lambda: _profile_credentials(profile)) if profile else None
 
 
-def _of_environment(storage: StorageSettings) -> Credentials:
+def _environment_credentials(storage: StorageSettings) -> Credentials:
     token = storage.session_token_env
     return Credentials(
         _variable(storage.access_key_env),
@@ -109,10 +109,14 @@ def _variable(name: str) -> str:
     return value
 
 
-def _of_profile(profile: str) -> Credentials:
+def _profile_credentials(profile: str) -> Credentials:
+    """Return the credentials that a profile has, or that its program prints.
+
+    Raises `StorageUnusable` for a profile without either, which names what the profile has instead.
+    """
     found = _profile_settings(profile)
     if "credential_process" in found:
-        return _printed(profile, found["credential_process"])
+        return _process_credentials(profile, found["credential_process"])
     try:
         return Credentials(
             found["aws_access_key_id"],
@@ -120,8 +124,8 @@ def _of_profile(profile: str) -> Credentials:
             found.get("aws_session_token"),
         )
     except KeyError as missing:
-        service = next((each for each in _SERVICES if each in found), None)
         reason = f"has no {missing.args[0]}"
+        service = next((each for each in _SERVICES if each in found), None)
         if service is not None:
             reason = f"asks a service for them ({service}), which is not supported"
         raise StorageUnusable(
@@ -157,7 +161,7 @@ def _profile_settings(profile: str) -> dict[str, str]:
     return found
 
 
-def _printed(profile: str, command: str) -> Credentials:
+def _process_credentials(profile: str, command: str) -> Credentials:
     """Return the credentials that the program of a profile prints as JSON."""
     try:
         done = subprocess.run(

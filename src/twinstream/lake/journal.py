@@ -155,7 +155,8 @@ class Journal:
 
     def entries(self) -> dict[int, BatchEntry]:
         """Return the entry of each landed batch after its last replay, by its number, ascending."""
-        # Listed before the bundles, so that what is bundled meanwhile is found there.
+        # Listed before the bundles, so that an object that is bundled meanwhile is found there. The
+        # names are sorted, so the last replay of a batch replaces the earlier ones.
         loose = {batch: name for batch, _, name in sorted(self._loose("landed"))}
         found: dict[int, BatchEntry] = {}
         for content in self._bundles.contents():
@@ -164,33 +165,45 @@ class Journal:
                 found[batch] = self._objects.made(name, partial(content.get, name), _entry)
         of_loose = (self._of_batch(at, name, _entry, is_listed=True) for at, name in loose.items())
         for entry in (*of_loose, *self.letters.entries()):
-            known = entry and found.get(entry.batch)
-            if entry is not None and (known is None or entry.replays > known.replays):
+            if entry is None:
+                continue
+            known = found.get(entry.batch)
+            if known is None or entry.replays > known.replays:
                 found[entry.batch] = entry
         return dict(sorted(found.items()))
 
     def bundle(self) -> tuple[int, int]:
         """Put the plans and entries of older batches into bundles.
 
-        Return the number of objects with plans and entries before and after. Other processes may
-        use the journal meanwhile. If this is interrupted, nothing is lost, and the next call does
-        the rest.
+        Return the number of objects of the journal before and after, of which a bundle is one.
+        Other processes may use the journal meanwhile. If this call is interrupted, nothing is lost,
+        and the next call does the rest.
         """
         newest = self.newest()
         loose = sorted([*self._loose("plan"), *self._loose("landed")])
         before = len(loose) + self._bundles.count()
         deleted = 0
-        for first, batches in groupby(loose, lambda each: self._bundles.first_of(each[0])):
-            if first + self._bundles.span > newest:
+        for first, group in groupby(loose, lambda each: self._bundles.first_of(each[0])):
+            # An entry of a later batch shows that all batches of the bundle are landed.
+            next_bundle = first + self._bundles.span
+            if newest < next_bundle:
                 break
-            names = [name for _, _, name in batches]
-            objects = {name: self._checked(name) for name in names}
-            stored = self._bundles.add(first, {n: o for n, o in objects.items() if o is not None})
-            for name in names:
-                if name in stored:
-                    self._objects.delete(name)
-                    deleted += 1
+            deleted += self._move_into_bundle(first, [name for _, _, name in group])
         return before, len(loose) - deleted + self._bundles.count()
+
+    def _move_into_bundle(self, first: int, names: list[str]) -> int:
+        """Store objects in the bundle from batch `first` on, and delete them.
+
+        Return the number of deleted objects. An object stays if another process has stored the
+        bundle first, without this object.
+        """
+        objects = {name: self._checked(name) for name in names}
+        # An object is `None` if another process has moved it into a bundle since it was listed.
+        stored = self._bundles.add(first, {n: o for n, o in objects.items() if o is not None})
+        bundled = [name for name in names if name in stored]
+        for name in bundled:
+            self._objects.delete(name)
+        return len(bundled)
 
     def _checked(self, name: str) -> dict[str, Any] | None:
         """Return the JSON object with a name. Raises `JournalError` if it is damaged."""
@@ -212,15 +225,16 @@ class Journal:
     ) -> _T | None:
         """Return an object of a batch, from its bundle or the store, or `None` if there is none.
 
-        `is_listed` says that the store had the object in this call.
+        `is_listed` says that the caller has found the object in a listing of the store.
         """
         bundled = self._bundles.object_of(batch, name)
         if bundled is None:
             found = self._objects.read(name, make)
             known = self.newest() if self._newest is None else self._newest
-            if found is not None or not (is_listed or batch <= known):
+            must_exist = is_listed or batch <= known
+            if found is not None or not must_exist:
                 return found
-            # It was bundled since the bundles were listed.
+            # Another process has bundled the object since the bundles were listed.
             self._list_bundles()
             bundled = self._bundles.object_of(batch, name)
         return None if bundled is None else self._objects.made(name, lambda: bundled, make)

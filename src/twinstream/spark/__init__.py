@@ -59,6 +59,7 @@ _OF_SPARK = {"pipeline", "session.session", "data_source"}
 
 
 def __getattr__(name: str) -> object:
+    """Import a name of `__all__` when it is first used."""
     for home, names in _HOMES.items():
         if name in names:
             # Without this check, the error would name the first submodule of PySpark that is

@@ -67,6 +67,7 @@ def _arrow_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _arrow_type(kind: DataType, path: str) -> pa.DataType:
+    """Return the Arrow type of the values at `path`, which is a column or a part of one."""
     match kind:
         case StructType():
             return pa.struct([_arrow_field(each, f"{path}.{each.name}") for each in kind])

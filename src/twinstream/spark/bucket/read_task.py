@@ -34,6 +34,11 @@ def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Itera
 
 
 def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
+    """Yield the planned revisions of a range, and the current revisions of keys that lost theirs.
+
+    A key that was written since planning may have lost its planned revision. With `history`, also
+    yield all other revisions of the keys.
+    """
     keys, history = part.keys, options.bucket is not None and options.bucket.history
     planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
     # A missing revision is no data loss, because the current revision of its key is requested
@@ -44,21 +49,22 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
             yield page
         else:
             yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
-    if missing:
-        (state,) = leader.states()
-        # Limit the number of subjects in a request and the expected size of its response.
-        most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
-        left = [keys[seq] for seq in sorted(missing)]
-        for at in range(0, len(left), most):
-            page = _last_of(left[at : at + most], part, leader)
-            if history:
-                # Keep only revisions after the range. The pages of the range contained all others.
-                last = pa.scalar(part.end - 1, pa.uint64())
-                page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
-            yield page
+    if not missing:
+        return
+    (state,) = leader.states()
+    # Limit the number of subjects in a request and the expected size of its response.
+    most_keys = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
+    missing_keys = [keys[seq] for seq in sorted(missing)]
+    for at in range(0, len(missing_keys), most_keys):
+        page = _current_revisions(missing_keys[at : at + most_keys], part, leader)
+        if history:
+            # Keep only revisions after the range. The pages of the range contained all others.
+            last = pa.scalar(part.end - 1, pa.uint64())
+            page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
+        yield page
 
 
-def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
+def _current_revisions(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
     """Return the current revision of each key, in the order of the revisions.
 
     A key without any revision is omitted.

@@ -92,30 +92,9 @@ class ConnectionSettings:
         return settings
 
     def _check(self) -> None:
-        ways: dict[str, tuple[str, ...]] = {
-            "a user": ("nats.user",),
-            "a token": ("nats.token", "nats.tokenEnv"),
-            "credentials": (
-                "nats.credentialsFile",
-                "nats.credentialsEnv",
-                "nats.secretCredentials",
-            ),
-            "an nkey": ("nats.nkeySeedEnv", "nats.secretNkeySeed"),
-        }
-        given = self._given()
-        used: list[tuple[str, str]] = []
-        for way, names in {**ways, "a password": ("nats.password", "nats.passwordEnv")}.items():
-            present = [name for name in names if name in given]
-            if len(present) > 1:
-                raise OptionError(
-                    present[1], f"cannot be combined with {present[0]}; give one of them"
-                )
-            used += [(way, name) for name in present if way in ways]
-        if len(used) > 1:
-            (way, _), (_, name) = used[0], used[1]
-            raise OptionError(
-                name, f"cannot be combined with {way}; the server accepts one of them"
-            )
+        """Raise `OptionError` if options contradict each other, or give no valid API subjects."""
+        given = self._given_names()
+        _refuse_combinations(given)
         if self.user is None and given & {"nats.password", "nats.passwordEnv"}:
             raise OptionError("nats.password", "needs nats.user")
         try:
@@ -124,7 +103,8 @@ class ConnectionSettings:
             name = "nats.apiPrefix" if self.api_prefix else "nats.domain"
             raise OptionError(name, str(error)) from error
 
-    def _given(self) -> set[str]:
+    def _given_names(self) -> set[str]:
+        """Return the names of the options with credentials that have a value."""
         values = {
             "nats.user": self.user,
             "nats.password": self.password,
@@ -185,7 +165,35 @@ class ConnectionSettings:
         return None if found.is_empty else found
 
 
+def _refuse_combinations(given: set[str]) -> None:
+    """Raise `OptionError` for two options that give the same secret, or two ways to log in."""
+    ways: dict[str, tuple[str, ...]] = {
+        "a user": ("nats.user",),
+        "a token": ("nats.token", "nats.tokenEnv"),
+        "credentials": (
+            "nats.credentialsFile",
+            "nats.credentialsEnv",
+            "nats.secretCredentials",
+        ),
+        "an nkey": ("nats.nkeySeedEnv", "nats.secretNkeySeed"),
+    }
+    # A password is no way of its own: it belongs to the user.
+    used: list[tuple[str, str]] = []
+    for way, names in {**ways, "a password": ("nats.password", "nats.passwordEnv")}.items():
+        present = [name for name in names if name in given]
+        if len(present) > 1:
+            raise OptionError(present[1], f"cannot be combined with {present[0]}; give one of them")
+        used += [(way, name) for name in present if way in ways]
+    if len(used) > 1:
+        (way, _), (_, name) = used[0], used[1]
+        raise OptionError(name, f"cannot be combined with {way}; the server accepts one of them")
+
+
 def _servers(options: OptionsMap) -> str:
+    """Return the URLs of the servers as they were given, after a check.
+
+    Raises `OptionError` if they are missing, invalid, or contain a user.
+    """
     servers = options.text("nats.servers")
     if servers is None:
         raise OptionError("nats.servers", "is required, for example nats://127.0.0.1:4222")

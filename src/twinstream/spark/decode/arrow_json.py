@@ -41,8 +41,8 @@ _BEGINS: Final = {
 # With its type, because pyarrow takes half a millisecond to infer the type of a value.
 _LINE_BREAK: Final = pa.scalar(b"\n", pa.binary())
 
-# `_unusual` considers a number of members usual if more than one in this many messages has that
-# number of members.
+# `_rows_of_unusual_size` considers a number of members usual if more than one in this many messages
+# has that number of members.
 _FEW: Final = 64
 
 
@@ -64,6 +64,7 @@ class ArrowJson:
         strict: bool = True,
         keep_extras: bool = True,
     ) -> None:
+        """Prepare the decoder. A member that is cut out stays in the text as a number."""
         self._fields: Final = [*map(fields.bare_field, columns)]
         self._shapes: Final[dict[str, Shape]] = {
             f.name: shape_of(f) for f in columns if f.name not in cuts
@@ -73,7 +74,7 @@ class ArrowJson:
         }
         self._keep_extras: Final = keep_extras
         self._columns: Final = columns
-        self._odd_integers: Final = _odd_integers(pa.struct(columns))
+        self._risky_integers: Final = _risky_integers(pa.struct(columns))
         self._long_numbers: Final = LongNumbers(
             exact_names(pa.struct([f for f in columns if f.name not in cuts]))
         )
@@ -138,76 +139,91 @@ class ArrowJson:
     def _with_members(
         self, table: pa.Table, members: Mapping[str, CutMember], text: str
     ) -> tuple[pa.Array, pa.Array]:
-        found = _Found(table.num_rows)
-        made: dict[str, pa.Array] = {}
+        """Return the rows and the extras of a table from whose text `members` were cut out.
+
+        Raises `BlockRefused` with the rows that must be decoded one by one.
+        """
+        collected = _Collected(table.num_rows)
+        converted: dict[str, pa.Array] = {}
         for spec in self._columns:
             if spec.name in self._takes:
-                rows = members[spec.name].rows(_column(table, spec.name), text)
-                made[spec.name] = self._converted(spec, rows, members[spec.name], found)
-        if found.bad:
-            raise BlockRefused(found.bad)
-        shaped = self._rows(table, made)
+                member = members[spec.name]
+                rows = member.rows(_column(table, spec.name), text)
+                converted[spec.name] = self._convert(spec, rows, member, collected)
+        if collected.refused:
+            raise BlockRefused(collected.refused)
+        records = self._rows(table, converted)
         others = {name: each for name, each in members.items() if name not in self._takes}
         for member in others.values():
             member.check()
         if not self._keep_extras:
-            return shaped, pa.nulls(found.size, pa.string())
-        places = {name: each.rows(_column(table, name), text) for name, each in others.items()}
-        if len(others) == 1 and not found.has_nested:
+            return records, pa.nulls(collected.size, pa.string())
+        rows_of = {name: each.rows(_column(table, name), text) for name, each in others.items()}
+        if len(others) == 1 and not collected.has_nested:
+            # No row has several extras to combine, so Arrow writes the texts, which is faster.
             ((name, member),) = others.items()
-            return shaped, _only(name, member, places[name], found.size)
+            return records, _extras_of_one(name, member, rows_of[name], collected.size)
         for name, member in others.items():
-            found.add(member, name, places[name])
-        return shaped, found.extras()
+            collected.add(member, name, rows_of[name])
+        return records, collected.extras()
 
-    def _converted(
-        self, spec: pa.Field, rows: Sequence[int], member: CutMember, found: _Found
+    def _convert(
+        self, spec: pa.Field, rows: Sequence[int], member: CutMember, collected: _Collected
     ) -> pa.Array:
-        """Return the column of a member that was cut out.
+        """Return the column of a member that was cut out. `rows` has the row of each value.
 
-        Add extras inside its values, and rows that must be decoded one by one, to `found`.
+        Add extras inside its values, and rows that must be decoded one by one, to `collected`.
         """
         take, name, kind = self._takes[spec.name], spec.name, fields.bare(spec.type)
-        if len(rows) < found.size and not _takes_nothing(take):
-            found.bad.extend(set(range(found.size)).difference(rows))
+        is_missing_somewhere = len(rows) < collected.size
+        if is_missing_somewhere and not _accepts_missing(take):
+            collected.refused.extend(set(range(collected.size)).difference(rows))
         if fields.is_json(spec) and fields.is_nullable(spec):
             try:
-                return _placed(_texts(member), rows, found.size)
+                return _placed(_texts(member), rows, collected.size)
             except ColumnMismatch:
                 pass  # the code below finds the rows whose values have no JSON text
-        done, left = None, [*range(len(rows))]
+        # Arrow converts most maps of text. Python converts the values at the positions `pending`.
+        maps, pending = None, [*range(len(rows))]
         if kind.equals(TEXT_MAP) and member.texts:
-            done, left = text_maps(member.texts)
-        column: list[object] = []
+            maps, pending = text_maps(member.texts)
+        values: list[object] = []
         inner: Extras = {}
-        for at, value in zip(left, member.values_at(left), strict=True):
+        for at, value in zip(pending, member.values_at(pending), strict=True):
             try:
-                column.append(take({name: value}, inner))
+                values.append(take({name: value}, inner))
             except ColumnMismatch:
-                column.append(None)
-                found.bad.append(rows[at])
+                values.append(None)
+                collected.refused.append(rows[at])
             if inner:
-                found.nested(rows[at]).update(inner)
+                collected.nested(rows[at]).update(inner)
                 inner = {}
-        made = pa.array(column, kind)
-        return _placed(made if done is None else _joined(done, made, left), rows, found.size)
+        column = pa.array(values, kind)
+        if maps is not None:
+            column = _joined(maps, column, pending)
+        return _placed(column, rows, collected.size)
 
     def _refusal(self, error: str, payloads: pa.Array) -> BlockRefused:
         """Return the exception for an error of Arrow's reader.
 
-        Its positions are those of messages that may have caused the error.
+        The exception has the positions of messages that may have caused the error. They are found
+        by the member, the row or the value that the text of the error names.
         """
         if kind := _KIND.search(error):
             key = re.escape(json.dumps(kind[1], ensure_ascii=False))
-            rows = _few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
+            rows = _rows_if_few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
             if int(kind[3]) in rows:
                 return BlockRefused(rows)
         if row := _ROW.search(error):
             return BlockRefused([min(int(row[1]), len(payloads) - 1)], first=True)
         if value := _VALUE.search(error):
-            rows = _few(_matches(payloads, self._odd_integers)) if self._odd_integers else []
-            return BlockRefused(rows or _few(pc.match_substring(payloads, ":" + value[1])))
-        return BlockRefused(_unusual(payloads))
+            rows = (
+                _rows_if_few(_matches(payloads, self._risky_integers))
+                if self._risky_integers
+                else []
+            )
+            return BlockRefused(rows or _rows_if_few(pc.match_substring(payloads, ":" + value[1])))
+        return BlockRefused(_rows_of_unusual_size(payloads))
 
     def _rows(self, table: pa.Table, made: Mapping[str, pa.Array]) -> pa.Array:
         columns = [
@@ -217,12 +233,12 @@ class ArrowJson:
         return pa.StructArray.from_arrays(columns, fields=self._fields)
 
 
-class _Found:
-    """The extras of each row, and the rows (`bad`) that must be decoded one by one."""
+class _Collected:
+    """The extras of each row, and the rows (`refused`) that must be decoded one by one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.bad: list[int] = []
+        self.refused: list[int] = []
         self._extras: dict[int, Extras] = {}
         self._others: list[tuple[int, int, str, object]] = []
 
@@ -262,7 +278,7 @@ class _Found:
         return pa.array(texts, pa.string())
 
 
-def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
+def _extras_of_one(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
     """Return the JSON text of each row's extras, of which `name` is the only member.
 
     Raises `BlockRefused` if a value has no JSON text.
@@ -317,7 +333,7 @@ def _has_text(value: object) -> bool:
     return True
 
 
-def _takes_nothing(take: Take) -> bool:
+def _accepts_missing(take: Take) -> bool:
     """Return whether the converter accepts a message without its member."""
     try:
         take({}, {})
@@ -364,7 +380,7 @@ def _text(lines: pa.Buffer) -> str:
         raise BlockRefused([lines.slice(0, error.start).to_pybytes().count(b"\n")]) from None
 
 
-def _unusual(payloads: pa.Array) -> list[int]:
+def _rows_of_unusual_size(payloads: pa.Array) -> list[int]:
     """Return the positions of messages with an unusual number of members.
 
     Return an empty list if there are many such messages.
@@ -375,14 +391,14 @@ def _unusual(payloads: pa.Array) -> list[int]:
         for each in pc.value_counts(counts).to_pylist()
         if each["counts"] * _FEW > len(payloads)
     ]
-    return _few(pc.invert(pc.is_in(counts, pa.array(usual, counts.type))))
+    return _rows_if_few(pc.invert(pc.is_in(counts, pa.array(usual, counts.type))))
 
 
 def _matches(payloads: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(payloads, pattern)
 
 
-def _odd_integers(kind: pa.DataType) -> str:
+def _risky_integers(kind: pa.DataType) -> str:
     """Return a regular expression for values of integer columns that Arrow may refuse.
 
     These are numbers with a fraction, an exponent, or at least 19 digits. Without integer columns
@@ -403,6 +419,11 @@ def _integers(kind: pa.DataType) -> list[str]:
             return []
 
 
-def _few(mask: pa.Array) -> list[int]:
+def _rows_if_few(mask: pa.Array) -> list[int]:
+    """Return the rows for which `mask` is true, or an empty list if they are many.
+
+    A pattern that many messages match does not find the message that Arrow refused.
+    """
     rows: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return rows if len(rows) * _FEW // 2 <= len(mask) or len(rows) == 1 else []
+    are_few = len(rows) == 1 or len(rows) * _FEW // 2 <= len(mask)
+    return rows if are_few else []

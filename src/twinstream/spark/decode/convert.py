@@ -51,10 +51,19 @@ def member_converter(spec: pa.Field, *, lenient: bool = False) -> Take:
 
 
 class _Compiler:
+    """A builder of converters, which recurses from a type to the types inside it.
+
+    `where` is the path of a value in errors.
+    """
+
     def __init__(self, lenient: bool) -> None:
         self._lenient = lenient
 
     def compile(self, kind: pa.DataType, where: str, *, exact: bool = False) -> Converter:
+        """Return the converter for values of a type.
+
+        With `exact`, numbers do not fit if a float or double would lose some of their digits.
+        """
         match kind:
             case pa.StructType():
                 return self._record(kind, where)
@@ -84,6 +93,7 @@ class _Compiler:
                 )
 
     def _record(self, kind: pa.StructType, where: str) -> Converter:
+        """Return a converter of objects, whose members without a column become extras."""
         members = [(field.name, self.member(field, where)) for field in kind]
         known = frozenset(name for name, _ in members)
 
@@ -101,34 +111,38 @@ class _Compiler:
         return convert
 
     def member(self, field: pa.Field, where: str) -> Take:
-        name, path = field.name, field.name if where == _MESSAGE else f"{where}.{field.name}"
+        """Return the function that takes a member from its object `where`, and converts it.
+
+        A missing member and null give null, unless the member is required. A column of JSON text
+        distinguishes them: null in the message gives the text `null`.
+        """
+        name = field.name
+        path = name if where == _MESSAGE else f"{where}.{name}"
         convert = (
             scalars.json_column
             if fields.is_json(field)
             else self.compile(field.type, path, exact=fields.is_exact(field))
         )
-        needed, nullable = fields.is_required(field), fields.is_nullable(field)
-        nests = _nests(field.type)
+        required, nullable = fields.is_required(field), fields.is_nullable(field)
+        is_json, nests = fields.is_json(field), _nests(field.type)
 
         def take(record: dict[str, object], extras: Extras) -> object:
             value = record.get(name)
             if value is None:
-                if needed and (not nullable or name not in record):
-                    state = "null" if name in record else "missing"
+                is_present = name in record
+                if required and not (nullable and is_present):
+                    state = "null" if is_present else "missing"
                     raise ColumnMismatch(f"{path}: required member is {state}")
-                if name not in record or not fields.is_json(field):
+                if not (is_present and is_json):
                     return None
             if not nests:
                 return convert(value, extras)
-            inner: Extras = {}
-            converted = convert(value, inner)
-            if inner:
-                extras[name] = inner
-            return converted
+            return _nested(convert, value, extras, name)
 
         return take
 
     def _array(self, kind: pa.ListType, where: str, exact: bool) -> Converter:
+        """Return a converter of arrays. The index of an item is the key of its extras."""
         convert = self.compile(kind.value_type, f"{where}[]", exact=exact)
         nests = _nests(kind.value_type)
 
@@ -147,6 +161,7 @@ class _Compiler:
         return convert_all
 
     def _map(self, kind: pa.MapType, where: str, exact: bool) -> Converter:
+        """Return a converter from objects with any member names to the pairs of a map."""
         if kind.key_type != fields.STRING:
             raise SchemaError(f"{where}: the keys of a map from JSON must be strings")
         convert = self.compile(kind.item_type, f"{where}.*", exact=exact)
@@ -174,6 +189,7 @@ def _nests(kind: pa.DataType) -> bool:
 
 
 def _nested(convert: Converter, value: object, extras: Extras, key: str) -> object:
+    """Return the converted value, and add the extras inside it to `extras[key]`."""
     inner: Extras = {}
     converted = convert(value, inner)
     if inner:

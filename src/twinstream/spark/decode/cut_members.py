@@ -82,13 +82,13 @@ class CutMember:
     def values(self) -> list[object]:
         """The parsed values. Raises `NotSimple` if a text is not one value."""
         if self._values is None:
-            self._values = _read(self.texts)
+            self._values = _parsed(self.texts)
         return self._values
 
     def values_at(self, places: Sequence[int]) -> list[object]:
         """Return the parsed values at some positions. Raises `NotSimple` as `values` does."""
         if self._values is None and len(places) < len(self):
-            return _read([self.texts[at] for at in places])
+            return _parsed([self.texts[at] for at in places])
         return [self.values[at] for at in places]
 
     def check(self) -> None:
@@ -103,10 +103,10 @@ class CutMember:
         """
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
-            raise BlockRefused(self._astray(numbers, text))
+            raise BlockRefused(self._unexpected_rows(numbers, text))
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
-    def _astray(self, numbers: pa.Array, text: str) -> list[int]:
+    def _unexpected_rows(self, numbers: pa.Array, text: str) -> list[int]:
         """Return the rows with an unexpected number, and the rows whose number is missing."""
         found: list[int | None] = numbers.to_pylist()
         lost = set(range(self.first, self.first + len(self))).difference(found)
@@ -120,7 +120,7 @@ class CutMember:
         return sorted(row for row in rows if row < len(found))
 
 
-def _read(texts: Sequence[str]) -> list[object]:
+def _parsed(texts: Sequence[str]) -> list[object]:
     try:
         return values_of(texts)
     except (ColumnMismatch, ValueError, RecursionError):
@@ -148,13 +148,15 @@ class Cutter:
         `CutMember.values` is read. If this raises `NotSimple`, the caller must call `cut` again
         without `in_bulk`. Raises `BlockRefused` for a value that Python cannot parse.
         """
-        return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
+        return (self._cut_all(text) if in_bulk else None) or self._cut_each(text)
 
-    def _in_bulk(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
+    def _cut_all(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
         """Cut all values without parsing them. Return `None` if a value is not simple."""
         pieces = self._simple.split(text)
         texts = pieces[2::3]
-        if None in texts or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
+        are_simple = None not in texts
+        # Any other character before a key may belong to a string in which the key was found.
+        if not are_simple or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
             return None
         members: dict[str, CutMember] = {}
         numbered, numbers = pieces.copy(), [""] * len(texts)
@@ -177,30 +179,35 @@ class Cutter:
             ranks[key].append(rank)
         return found
 
-    def _one_by_one(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
+    def _cut_each(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
+        """Find, parse and cut one value after the other.
+
+        Raises `BlockRefused` with the row of a value that Python cannot parse.
+        """
         firsts = {name: secrets.randbits(60) for name in self._names}
         ranks: dict[str, list[int]] = {name: [] for name in self._names}
         values: dict[str, list[object]] = {name: [] for name in self._names}
         starts: list[int] = []
         pieces: list[str] = []
-        add, search, end = pieces.append, self._key.search, 0
+        add, search, copied = pieces.append, self._key.search, 0
         match = search(text)
         while match:
             start, place = match.span()
+            # The key may also be found inside a string, where no member begins.
             if text[start - 1 : start] in _OPEN or _is_key(text, start):
                 name = match[1]
-                add(text[end:place])
+                add(text[copied:place])
                 add(str(firsts[name] + len(ranks[name])))
                 try:
-                    value, end = value_at(text, place)
+                    value, copied = value_at(text, place)
                 except (ColumnMismatch, ValueError, StopIteration, RecursionError):
                     raise BlockRefused([text.count("\n", 0, start)]) from None
                 values[name].append(value)
                 ranks[name].append(len(starts))
                 starts.append(start)
-                place = end
+                place = copied
             match = search(text, place)
-        add(text[end:])
+        add(text[copied:])
         members = {
             name: CutMember(firsts[name], ranks[name], lambda: starts, values=values[name])
             for name in self._names

@@ -90,7 +90,7 @@ class JsonDecoder:
         self._keep_extras: Final = keep_extras
         others = [spec.name for spec in columns if not is_plain(spec)]
         self._strict: Final = keep_extras or bool(others)
-        self._cuts = self._closed(others)
+        self._cuts = self._add_containers(others)
         self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
@@ -121,7 +121,7 @@ class JsonDecoder:
         Messages that Arrow can parse are decoded together, the others one by one.
         """
         sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
-        learns = True
+        may_learn = True
         while sieve.left:
             assert self._fast is not None
             try:
@@ -130,31 +130,33 @@ class JsonDecoder:
                 if len(payloads) <= _SMALL:
                     break
                 sieve.set_aside(refused)
-                stuck = not refused.rows
-                narrow = stuck or (large and (refused.first or sieve.rounds > _ROUNDS))
+                # Without the rows that Arrow refused, only smaller parts bring the search further.
+                is_stuck = not refused.rows
+                is_slow = large and (refused.first or sieve.rounds > _ROUNDS)
             else:
-                stuck = narrow = False
+                is_stuck = is_slow = False
                 if sieve.passed():
-                    return self._merged(payloads, Decoded(*found), sieve)
-            if learns and (stuck or sieve.is_coarse):
-                learns = False
-                if self._learned(payloads.take(sieve.samples())):
+                    return self._merge(payloads, Decoded(*found), sieve)
+            if may_learn and (is_stuck or sieve.is_coarse):
+                may_learn = False
+                if self._learn(payloads.take(sieve.samples())):
                     sieve = _Sieve(len(payloads))
                     continue
-            if narrow:
+            if is_stuck or is_slow:
                 return self._in_parts(payloads, _WINDOW if large else -(-len(payloads) // _PIECES))
         return self.one_by_one(payloads)
 
-    def _merged(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
-        if not sieve.odd:
+    def _merge(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
+        """Decode the messages that were set aside, and put all rows into the order of the block."""
+        if not sieve.aside:
             return usual
-        odd = self.one_by_one(payloads.take(pa.array(sieve.odd)))
-        places = [*sieve.left, *sieve.odd]
+        others = self.one_by_one(payloads.take(pa.array(sieve.aside)))
+        places = [*sieve.left, *sieve.aside]
         order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
         return Decoded(
-            pa.concat_arrays([usual.rows, odd.rows]).take(pa.array(order)),
-            pa.concat_arrays([usual.extras, odd.extras]).take(pa.array(order)),
-            {sieve.odd[at]: reason for at, reason in odd.misfits.items()},
+            pa.concat_arrays([usual.rows, others.rows]).take(pa.array(order)),
+            pa.concat_arrays([usual.extras, others.extras]).take(pa.array(order)),
+            {sieve.aside[at]: reason for at, reason in others.misfits.items()},
         )
 
     def one_by_one(self, payloads: pa.Array) -> Decoded:
@@ -190,7 +192,7 @@ class JsonDecoder:
             keep_extras=self._keep_extras,
         )
 
-    def _closed(self, names: Sequence[str]) -> list[str]:
+    def _add_containers(self, names: Sequence[str]) -> list[str]:
         """Return the names of members to cut: `names`, and the columns that contain such a name.
 
         The cutter finds a name at all depths. If a column of type struct has a member with one of
@@ -205,27 +207,32 @@ class JsonDecoder:
             )
         return found
 
-    def _learned(self, samples: pa.Array) -> bool:
+    def _learn(self, samples: pa.Array) -> bool:
         """Find unusual members in some messages, and cut members with their names from now on.
 
         Return whether the set of members to cut has changed.
         """
-        new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
-        cuts = self._closed([*self._cuts, *sorted(new)])
-        if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
-            return False
-        if not all(map(can_cut, cuts)):
+        names = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
+        cuts = self._add_containers([*self._cuts, *sorted(names)])
+        finds_nothing = len(cuts) == len(self._cuts)
+        finds_too_many = len(cuts) > len(self._columns) + _MOST_LEARNED
+        if finds_nothing or finds_too_many or not all(map(can_cut, cuts)):
             return False
         self._cuts = cuts
         self._fast = self._fast_path()
         return True
 
     def _unusual_members(self, payload: bytes) -> list[str]:
-        if self._fast is None or _takes(self._fast, payload):
+        """Return the names of members for which Arrow's reader refuses a message.
+
+        Members that cannot be cut are omitted. The list is empty if the message does not match the
+        schema, because a cut would not help.
+        """
+        if self._fast is None or _accepts(self._fast, payload):
             return []
         try:
             value = parse(payload)
-            self._convert(value, {})
+            self._convert(value, {})  # raises an error if the message does not match the schema
             return [
                 name
                 for name, each in cast(dict[str, object], value or {}).items()
@@ -238,10 +245,10 @@ class JsonDecoder:
         if name not in self._columns:
             return self._strict
         alone = ArrowJson([self._columns[name]], strict=self._strict)
-        return not _takes(alone, to_json({name: value}).encode())
+        return not _accepts(alone, to_json({name: value}).encode())
 
 
-def _takes(fast: ArrowJson, payload: bytes) -> bool:
+def _accepts(fast: ArrowJson, payload: bytes) -> bool:
     try:
         fast.decode(pa.array([payload], pa.binary()))
     except BlockRefused:
@@ -252,13 +259,13 @@ def _takes(fast: ArrowJson, payload: bytes) -> bool:
 class _Sieve:
     """The search for the messages of a part that Arrow's reader cannot parse.
 
-    `left` has the positions of messages for Arrow's reader, and `odd` those of messages that
+    `left` has the positions of messages for Arrow's reader, and `aside` those of messages that
     were set aside to be decoded one by one. `rounds` counts the refusals.
     """
 
     def __init__(self, size: int) -> None:
         self.left = list(range(size))
-        self.odd: list[int] = []
+        self.aside: list[int] = []
         self.rounds = 0
         self._size = size
         self._parsed = 0  # number of messages, at the start of `left`, that Arrow can parse
@@ -266,13 +273,13 @@ class _Sieve:
 
     def remaining(self, payloads: pa.Array) -> pa.Array:
         """Return the payloads to parse next."""
-        if not self.odd:
+        if not self.aside:
             return payloads
         return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
 
     def samples(self) -> pa.Array:
         """Return the positions of a few messages in which to search for unusual members."""
-        found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
+        found = self.aside[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 
     def set_aside(self, refused: BlockRefused) -> None:
@@ -290,7 +297,7 @@ class _Sieve:
             rows = set(range(start, min(start + self._skip, len(self.left))))
             self._skip = min(2 * self._skip, _LONGEST_SKIP)
             self._parsed = start
-        self.odd.extend(self.left[row] for row in sorted(rows))
+        self.aside.extend(self.left[row] for row in sorted(rows))
         self.left = [each for row, each in enumerate(self.left) if row not in rows]
         if self._parsed == len(self.left):
             self._parsed = 0
@@ -311,5 +318,5 @@ class _Sieve:
         This is true if more than one in `_DENSE` messages was set aside, or if `set_aside` would
         next set aside `_PIECES` or more messages together.
         """
-        often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
+        often = len(self.aside) >= _SAMPLES and len(self.aside) * _DENSE > self._size
         return often or self._skip >= _PIECES

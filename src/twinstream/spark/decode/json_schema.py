@@ -115,6 +115,10 @@ def struct_of(
 
 
 def _local(root: Schema) -> Resolver:
+    """Return a resolver for references within the document `root`.
+
+    Raises `SchemaError` if the document contains another document with references of its own.
+    """
     for inner in (each for value in root.values() for each in _schemas(value)):
         own = inner.get("$id")
         if isinstance(own, str) and any(map(_refers_to_itself, _schemas(inner))):
@@ -124,15 +128,17 @@ def _local(root: Schema) -> Resolver:
             )
 
     def resolve(ref: str) -> Schema:
+        """Return the schema at a JSON pointer. Raises `SchemaError` if there is none."""
         if ref == "#":
             return root
         if not ref.startswith("#/"):
             raise SchemaError(f"$ref {ref!r} leaves the document; only '#/…' can be resolved")
         found: object = root
         for part in unquote(ref[2:]).split("/"):
+            # A JSON pointer writes "/" as "~1" and "~" as "~0".
             found = _inner(found, part.replace("~1", "/").replace("~0", "~"))
         if isinstance(found, bool):
-            return {"allOf": [found]}
+            return {"allOf": [found]}  # the same schema as an object, which a resolver must return
         if not isinstance(found, Mapping):
             raise SchemaError(f"$ref {ref!r} names no schema in the document")
         return cast(Schema, found)
@@ -215,6 +221,7 @@ class _Reader:
             del self._open[len(self._open) - len(parts.refs) :]
 
     def _type_of(self, words: Schema, choices: tuple[Sequence[object], ...], where: str) -> Typed:
+        """Return the common type of all combinations of the alternatives."""
         if not choices:
             return self._plain(words, where)
         first, *others = choices
@@ -236,10 +243,11 @@ class _Reader:
         if types is None:
             return ANYTHING
         null = ONLY_NULL if "null" in types and _may_be_null(words) else NOTHING
-        kinds = (self._one(each, words, where) for each in sorted(types - {"null"}))
+        kinds = (self._of_type(each, words, where) for each in sorted(types - {"null"}))
         return common((null, *kinds))
 
-    def _one(self, name: str, words: Schema, where: str) -> Typed:
+    def _of_type(self, name: str, words: Schema, where: str) -> Typed:
+        """Return the type of values of the JSON type `name` that have the keywords `words`."""
         match name:
             case "string" if "x-decimal" in words:
                 raise SchemaError(f"{where}: x-decimal is for numbers, not for strings")
@@ -266,6 +274,10 @@ class _Reader:
         return fields.DECIMAL20 if wide and self._uint64 == "decimal" else fields.LONG
 
     def _number(self, words: Schema, where: str) -> Typed:
+        """Return a decimal type if `x-decimal` or `multipleOf` limits the decimal places.
+
+        Otherwise return a float or double. Without a `format`, it must keep all digits.
+        """
         if "x-decimal" in words:
             return Typed(_decimal(words["x-decimal"], where))
         scale = _scale(words.get("multipleOf"), where)
@@ -293,6 +305,10 @@ class _Reader:
         return Typed(fields.array_of(element.kind), exact=element.exact)
 
     def _object(self, words: Schema, where: str) -> Typed:
+        """Return a struct for an object with named members, and a map for other objects.
+
+        The type of the map's values is the common type of all members that the object may have.
+        """
         members = words.get("properties")
         if isinstance(members, Mapping) and members:
             found = self._struct(cast(Schema, members), words, where)

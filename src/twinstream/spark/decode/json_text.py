@@ -161,6 +161,7 @@ def _dumped(value: object, *, escaped: bool) -> str:
 
 
 def _written(value: object, *, escaped: bool) -> str:
+    """Return the JSON text of a value that contains a `Decimal`, whose digits are kept."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):

@@ -45,6 +45,10 @@ def payloads_schema(path: str, streams: Sequence[str], subjects: Sequence[str]) 
 
 
 def _schema_of(config: FileConfig, subjects: Sequence[str]) -> JsonObject:
+    """Return the schema of the messages of a stream that match the filters `subjects`.
+
+    Raises `SchemaError` if `payloads` does not give all these messages one schema.
+    """
     where = f"stream {config.name} in {config.file!r}"
     payloads: object = config.payloads
     if not isinstance(payloads, dict) or not payloads:
@@ -60,6 +64,7 @@ def _schema_of(config: FileConfig, subjects: Sequence[str]) -> JsonObject:
         raise SchemaError(f"{where}: payloads: {error}") from error
     if not found:
         raise SchemaError(f"{where}: payloads has no schema for {_names(wanted)}")
+    # Called for its error: it refuses different schemas.
     _text(found, where, "read them separately, each with its subject as the filter")
     for each in wanted:
         if not any(covers(subject, each) for subject in found):

@@ -133,13 +133,13 @@ def integer(where: str, bits: int) -> Converter:
         if isinstance(value, Decimal) and value.adjusted() >= _MOST_DIGITS:
             # A conversion to `int` is not possible: the digits of 1e999999999 would fill the
             # memory.
-            raise _unfit(where, value, bits)
+            raise _out_of_range(where, value, bits)
         if isinstance(value, float | Decimal) and _is_whole(value):
             value = int(value)  # in JSON Schema, 1.0 and 1e3 are integers
         if not isinstance(value, int) or isinstance(value, bool):
             raise wrong_kind(where, "an integer", value)
         if not lowest <= value <= highest:
-            raise _unfit(where, value, bits)
+            raise _out_of_range(where, value, bits)
         return value
 
     return convert
@@ -151,12 +151,13 @@ def _is_whole(value: float | Decimal) -> bool:
     return float(value).is_integer()
 
 
-def _unfit(where: str, value: object, bits: int) -> ColumnMismatch:
+def _out_of_range(where: str, value: object, bits: int) -> ColumnMismatch:
     return ColumnMismatch(f"{where}: {shown(value)} does not fit a signed {bits}-bit integer")
 
 
 def decimal(where: str, kind: pa.Decimal128Type) -> Converter:
     """Return a converter for decimal columns. It never rounds a number."""
+    # The smallest number with too many digits before the point.
     limit = Decimal(10) ** (kind.precision - kind.scale)
     step = Decimal(1).scaleb(-kind.scale)
 
@@ -169,7 +170,7 @@ def decimal(where: str, kind: pa.Decimal128Type) -> Converter:
         try:
             fitted = number.quantize(step, context=_EXACT)
         except (Inexact, InvalidOperation):
-            fitted = limit
+            fitted = limit  # the check below raises the error
         if abs(fitted) >= limit:
             raise ColumnMismatch(f"{where}: {shown(value)} does not fit {sql_name(kind)}")
         return fitted
@@ -192,7 +193,7 @@ def number(where: str, *, single: bool = False, exact: bool = False) -> Converte
         try:
             number = float(value)
             if single:
-                _SINGLE.pack(number)
+                _SINGLE.pack(number)  # raises an error if a float cannot have the number
         except OverflowError:
             number = float("inf")
         if number in (float("inf"), float("-inf")):

@@ -108,43 +108,47 @@ def combined(first: Schema, second: Schema, where: str) -> Schema:
     """
     found = dict(first)
     for word, value in second.items():
-        found[word] = _both(word, found[word], value, where) if word in found else value
+        found[word] = _combined_value(word, found[word], value, where) if word in found else value
     return found
 
 
-def _both(word: str, first: object, second: object, where: str) -> object:
+def _combined_value(word: str, first: object, second: object, where: str) -> object:
+    """Return the value of a keyword that allows what both values allow.
+
+    If the two values cannot be combined, return the first one.
+    """
     match word:
         case "type":
-            return _narrowed(types_in(first, where), types_in(second, where))
+            return _common_types(types_in(first, where), types_in(second, where))
         case "required":
             return [*names_in(first, where), *names_in(second, where)]
         case "properties" | "patternProperties":
-            return _united(first, second, where)
+            return _united_members(first, second, where)
         case "items" | "additionalProperties":
             return False if first is False or second is False else {"allOf": [first, second]}
         case "minimum" | "exclusiveMinimum" | "multipleOf":
-            return max(first, second) if _are(int | float, first, second) else first  # type: ignore[call-overload]
+            return max(first, second) if _all_are(int | float, first, second) else first  # type: ignore[call-overload]
         case "maximum" | "exclusiveMaximum":
-            return min(first, second) if _are(int | float, first, second) else first  # type: ignore[call-overload]
-        case "enum" if _are(list, first, second):
+            return min(first, second) if _all_are(int | float, first, second) else first  # type: ignore[call-overload]
+        case "enum" if _all_are(list, first, second):
             others = cast(list[object], second)
             return [each for each in cast(list[object], first) if each in others]
         case _:
             return first
 
 
-def _are(kind: type | UnionType, *values: object) -> bool:
+def _all_are(kind: type | UnionType, *values: object) -> bool:
     return all(isinstance(each, kind) for each in values)
 
 
-def _united(first: object, second: object, where: str) -> Schema:
+def _united_members(first: object, second: object, where: str) -> Schema:
     found = dict(members_in(first, where))
     for name, schema in members_in(second, where).items():
         found[name] = {"allOf": [found[name], schema]} if name in found else schema
     return found
 
 
-def _narrowed(first: frozenset[str], second: frozenset[str]) -> list[str]:
+def _common_types(first: frozenset[str], second: frozenset[str]) -> list[str]:
     both = first & second
     for one, other in ((first, second), (second, first)):
         if "integer" in one and "number" in other:

@@ -69,6 +69,10 @@ def shape_of(spec: pa.Field) -> Shape:
 
 
 def _member(spec: pa.Field) -> _Member:
+    """Return the conversion for a member, which refuses null if the member is required.
+
+    A required member may be null in a struct that is null itself.
+    """
     shape = _shape(spec.type)
     if not fields.is_required(spec):
         return lambda array, absent: shape(array)
@@ -77,13 +81,14 @@ def _member(spec: pa.Field) -> _Member:
         if array.null_count:
             missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
             if pc.any(missing).as_py():
-                raise BlockRefused(_true(missing) if absent is None else ())
+                raise BlockRefused(_rows_where(missing) if absent is None else ())
         return shape(array)
 
     return finish
 
 
 def _shape(kind: pa.DataType) -> Shape:
+    """Return the conversion for values of a type, from the type that the reader parses."""
     target = fields.bare(kind)
     match kind:
         case pa.StructType():
@@ -128,7 +133,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
 def _finite(array: pa.Array) -> pa.Array:
     finite = pc.is_finite(array)
     if not pc.all(finite).as_py():
-        raise BlockRefused(_true(pc.invert(finite)))
+        raise BlockRefused(_rows_where(pc.invert(finite)))
     return array
 
 
@@ -136,17 +141,17 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return array.cast(target)
     except pa.ArrowInvalid as error:
-        raise BlockRefused(_named(array, str(error))) from None
+        raise BlockRefused(_quoted_rows(array, str(error))) from None
 
 
-def _named(array: pa.Array, error: str) -> list[int]:
+def _quoted_rows(array: pa.Array, error: str) -> list[int]:
     """Return the rows whose value is the text that the error message of a cast quotes.
 
     Return an empty list if the message quotes no text.
     """
     _, _, rest = error.partition("'")
     text, found, _ = rest.rpartition("'")
-    return _true(pc.equal(array, text)) if found else []
+    return _rows_where(pc.equal(array, text)) if found else []
 
 
 def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -157,7 +162,7 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return _cast(cut, target)
     except BlockRefused as refused:
-        others = _true(pc.invert(pc.match_substring_regex(array, MOMENT_PATTERN)))
+        others = _rows_where(pc.invert(pc.match_substring_regex(array, MOMENT_PATTERN)))
         raise BlockRefused(sorted({*others, *refused.rows})) from None
 
 
@@ -169,9 +174,9 @@ def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array
     numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
-        raise BlockRefused(_true(pc.or_(pc.less(numbers, first), pc.greater(numbers, last))))
+        raise BlockRefused(_rows_where(pc.or_(pc.less(numbers, first), pc.greater(numbers, last))))
     return found
 
 
-def _true(mask: pa.Array) -> list[int]:
+def _rows_where(mask: pa.Array) -> list[int]:
     return pc.indices_nonzero(mask.fill_null(False)).to_pylist()

@@ -66,10 +66,10 @@ class Landing:
             journal = Journal(LocalStore(self.root / JOURNAL), self.stream)
             begun, last = journal.unfinished(), journal.last()
             self._refuse_filter(begun or last)
-            work = _Work(self, SparkEngine(spark), leader)
+            work = _LandingWork(self, SparkEngine(spark), leader)
             plan = begun or work.next_plan(journal.newest() + 1, last)
             if plan.end <= plan.start:
-                return self._nothing(plan)
+                return self._empty_report(plan)
             # The lock is held, so no other process has files there.
             remove_attempts(self.root / STAGING, self.stream)
             return self._report(BatchLander(journal, work).land(plan))
@@ -111,6 +111,10 @@ class Landing:
             )
 
     def _report(self, entry: BatchEntry) -> LandReport:
+        """Return the report of a landed batch.
+
+        A batch has one row per message, so it has as many distinct sequences as messages.
+        """
         tables = tuple(
             TableReport(name=name, path=str(self.root / name), rows=each.rows, files=each.files)
             for name, each in entry.tables.items()
@@ -130,7 +134,8 @@ class Landing:
             tables=tables,
         )
 
-    def _nothing(self, plan: Plan) -> LandReport:
+    def _empty_report(self, plan: Plan) -> LandReport:
+        """Return the report of a run that found no messages. The number of its batch is -1."""
         return LandReport(
             stream=self.stream,
             path=str(self.root),
@@ -147,7 +152,7 @@ class Landing:
 
 
 @frozen
-class _Work:
+class _LandingWork:
     """What a landing does for its batch."""
 
     landing: Landing
@@ -194,6 +199,7 @@ class _Work:
         return evolve(self.landing.options, slots=self.engine.slots)
 
     def _start(self, state: StreamState, last: BatchEntry | None) -> int:
+        """Return the first sequence of the batch after `last`, or of the first batch."""
         options, leader = self.landing.options, self.leader
         if last is None:
             bound = options.start

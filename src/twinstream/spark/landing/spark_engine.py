@@ -46,30 +46,31 @@ class SparkEngine:
 
         from pyspark.sql.functions import udf
 
-        def run(at: int) -> bytes:
+        def run_part(at: int) -> bytes:
             try:
                 return pickle.dumps(task(parts[at]))
             except TwinstreamError as error:
                 if is_transient(error):
-                    raise
-                return pickle.dumps(error)  # Spark would try again, and print pages of traces
+                    raise  # Spark repeats the task
+                # Spark would also repeat a task with this error, and print pages of traces.
+                return pickle.dumps(error)
 
         count = len(parts)
         if group:
             self._spark.sparkContext.setJobGroup(group, "landing", interruptOnCancel=True)
-        numbers = self._spark.range(0, count, 1, count)
+        numbers = self._spark.range(0, count, 1, count)  # one row and one task for each part
         # The function must be nondeterministic, because Spark may call a deterministic function
         # twice for a row. An Arrow function would need pandas, and would not be faster, because a
         # task has only one row.
-        call = udf(run, "BINARY", useArrow=False).asNondeterministic()
-        found = [
+        call = udf(run_part, "BINARY", useArrow=False).asNondeterministic()
+        outcomes = [
             pickle.loads(row.outcome)
             for row in numbers.select(call("id").alias("outcome")).collect()
         ]
-        for outcome in found:
+        for outcome in outcomes:
             if isinstance(outcome, TwinstreamError):
                 raise outcome
-        return found
+        return outcomes
 
     def cancel(self, group: str) -> None:
         """End the job of a group, which then fails."""

@@ -93,6 +93,8 @@ class TableSplit:
         self._format: Final = options.value_format
         self._raw: Final = layout.raw_column
         self._layout: Final = layout.columns
+        # The columns that each table has beside those of the payload. With a schema, `_columns_of`
+        # adds the four excluded columns to the tables that need them.
         self._beside: Final = [
             each
             for each in layout.beside
@@ -119,7 +121,7 @@ class TableSplit:
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
-        found = self._own(table)
+        found = self._columns_of(table)
         if self._batch is not None:
             found.append(pa.field(BATCH_COLUMN, fields.LONG, nullable=False))
         return pa.schema(found)
@@ -132,7 +134,7 @@ class TableSplit:
                 # An event of an unknown type may have a known kind, because the type may end in the
                 # name of that kind. Such an event has null in the column of the kind.
                 known = others.column(kind).is_valid()
-                events = _opened(others.filter(known), kind)
+                events = _flatten(others.filter(known), kind)
                 yield from self._rows(self._names.prefix + kind, events)
                 others = others.filter(pc.invert(known))
             yield from self._rows(self._names.prefix + OTHER_EVENTS, others)
@@ -153,7 +155,8 @@ class TableSplit:
             found = self._schemas[table] = pa.schema(columns)
         return found
 
-    def _own(self, table: str) -> list[pa.Field]:
+    def _columns_of(self, table: str) -> list[pa.Field]:
+        """Return the columns of a table, without the batch number."""
         named = {each.name: each for each in self._layout}
         if table == self._names.dead_letters:
             return [*self._beside, named[ERROR], named[self._raw]]
@@ -165,7 +168,7 @@ class TableSplit:
         return [*_members(kind), named[EXTRA], *self._beside]
 
 
-def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+def _flatten(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     """Replace the struct column of events with one column for each member; return the rows.
 
     The columns with the parts of the message are kept.

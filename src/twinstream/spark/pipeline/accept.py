@@ -35,22 +35,29 @@ def accept_stream(
 ) -> None:
     """Continue on a stream that the user accepts as a copy of the one that was landed.
 
-    Nothing changes if no batch is planned yet, or if the stream is the one that was landed, or has
-    the message that the mark of the newest batch describes. Raises `DataLossError` if the stream
-    cannot be a copy.
+    Nothing changes if no batch is planned yet. Nothing changes either if the run can continue
+    without this decision, because `why_other` accepts the stream. Raises `DataLossError` if the
+    stream cannot be a copy.
     """
     last = journal.last()
     newest = journal.unfinished() or last
-    if newest is None or (reason := why_other(position_of(newest), state, time_at)) is None:
+    if newest is None:
+        return
+    reason = why_other(position_of(newest), state, time_at)
+    if reason is None:
         return
     end = newest.start if last is None else last.end
-    is_gone = newest.mark is None or time_at(state.name, newest.mark.seq) is None
-    if newest.created == state.created or end > state.next or not is_gone:
+    # A copy has its own creation time. A stream that was restored to an earlier state keeps it.
+    is_restored = newest.created == state.created
+    ends_too_early = end > state.next
+    # The user decides only if the message that would identify a copy is gone.
+    has_marked_seq = newest.mark is not None and time_at(state.name, newest.mark.seq) is not None
+    if is_restored or ends_too_early or has_marked_seq:
         raise DataLossError(
             f"stream {state.name} cannot be accepted as a copy of the one that was landed up to"
             f" sequence {end - 1}: {reason}; it ends at {state.next - 1}"
         )
-    _accept(journal, batches, _empty(last, end, state, newest.filter))
+    _land_empty(journal, batches, _empty_plan(last, end, state, newest.filter))
 
 
 def accept_subjects(
@@ -83,7 +90,7 @@ def accept_subjects(
             ' commit = "purge" it would be removed, landed or not; remove it by hand, or set'
             ' commit = "none"'
         )
-    _accept(journal, batches, _empty(last, start, state, source.filter))
+    _land_empty(journal, batches, _empty_plan(last, start, state, source.filter))
 
 
 def check_subjects(source: SourceConfig, journal: Journal) -> None:
@@ -111,7 +118,7 @@ def _landed_filter(journal: Journal) -> str | None:
     return None if newest is None else newest.filter
 
 
-def _accept(journal: Journal, batches: SourceBatches, empty: Plan) -> None:
+def _land_empty(journal: Journal, batches: SourceBatches, empty: Plan) -> None:
     """Land `empty`, a plan without sequences, instead of the unfinished batch or as the next one.
 
     The caller has the lock of the run, so no other driver lands the source.
@@ -126,7 +133,8 @@ def _accept(journal: Journal, batches: SourceBatches, empty: Plan) -> None:
     journal.landed(BatchEntry.of_plan(empty), "accepted")
 
 
-def _empty(last: BatchEntry | None, seq: int, state: StreamState, subjects: str) -> Plan:
+def _empty_plan(last: BatchEntry | None, seq: int, state: StreamState, subjects: str) -> Plan:
+    """Return the plan of a batch after `last` that has no sequences, and that ends at `seq`."""
     return Plan(
         batch=0 if last is None else last.batch + 1,
         start=seq,

@@ -96,15 +96,18 @@ class Bookmark:
                 )
             )
         config = consumer.cached_info.config if consumer.cached_info else None
-        if config is None or (config.metadata or {}).get(_MARK) != self._source.name:
+        # Another program may use a consumer of this name, which must not be moved.
+        owner = (config.metadata or {}).get(_MARK) if config else None
+        if config is None or owner != self._source.name:
             raise OptionError(
                 "bookmark",
                 f"stream {self._source.stream} has a consumer {name!r} that is no bookmark of this"
                 " source; choose another name",
             )
         if sorted(_filters(config)) != sorted(subjects):
-            one = evolve(config, filter_subject=None, filter_subjects=subjects or None)
-            consumer = stream.update_consumer(one)
+            # A config has either `filter_subject` or `filter_subjects`.
+            changed = evolve(config, filter_subject=None, filter_subjects=subjects or None)
+            consumer = stream.update_consumer(changed)
         consumer.reset(position)
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:

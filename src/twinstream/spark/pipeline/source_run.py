@@ -28,7 +28,7 @@ from twinstream.spark.source.driver_client import Leader
 __all__ = ["SourceRun"]
 
 # Seconds that `stop` waits for the thread, after it has ended the tasks and closed the connection.
-_FAREWELL: Final = 10.0
+_JOIN_TIMEOUT: Final = 10.0
 
 
 class SourceRun:
@@ -46,6 +46,7 @@ class SourceRun:
         tell: Callable[[Happening], None],
         options: RunOptions,
     ) -> None:
+        """Prepare the run. `start` starts its thread."""
         self.source: Final = source
         self.error: str | None = None
         """The error that ended the source, or `None`. Errors after which the source restarts are
@@ -97,7 +98,7 @@ class SourceRun:
                 if not spark_is_gone(error):
                     raise
         self._leader.close()
-        self._thread.join(_FAREWELL)
+        self._thread.join(_JOIN_TIMEOUT)
         self._end(None)
 
     def _is_to_end(self) -> bool:
@@ -141,19 +142,23 @@ class SourceRun:
         return True
 
     def _land_all(self) -> None:
-        """Land the batches that are due, until the end of the source or a stop."""
+        """Land and release the batches that are due, until the end of the source or a stop.
+
+        With the option `once`, the source ends when no further batch is due.
+        """
         state = SourceState.of(self._config, self.source)
         finish_before_run(self._config, state)
         releases = Releases(self.source, state, self._leader, self._is_to_end)
         try:
             with state.lock.shared(self._is_to_end) as granted:
+                # The lock is not granted if a stop was requested while another command held it.
                 if not granted or self._is_to_end():
                     return
-                lander = self._started(state, releases)
-            self._release(releases)
+                lander = self._begin(state, releases)
+            self._release(releases)  # an earlier run may have ended between a batch and its release
             while not self._is_to_end():
                 began = time.monotonic()
-                entry = self._landed(state, lander)
+                entry = self._land_due(state, lander)
                 if entry is not None:
                     self._restarts.landed()
                     self._report(Landed(self.source.name, entry))
@@ -168,8 +173,8 @@ class SourceRun:
                 batches.close()
             self._leader.close()
 
-    def _started(self, state: SourceState, releases: Releases) -> BatchLander:
-        """Find where the source continues, and return what lands its batches."""
+    def _begin(self, state: SourceState, releases: Releases) -> BatchLander:
+        """Find where the source continues, and report it. Return the lander of its batches."""
         source, journal, options = self.source, state.journal, self._options
         store = state.folders.store
         if isinstance(store, ObjectStore):
@@ -196,7 +201,7 @@ class SourceRun:
             batches.aim_at_end()
         return lander
 
-    def _landed(self, state: SourceState, lander: BatchLander) -> BatchEntry | None:
+    def _land_due(self, state: SourceState, lander: BatchLander) -> BatchEntry | None:
         """Land the batch that is due. Return its entry, or `None` if none is due or at a stop."""
         plan = lander.due()
         if plan is None:

@@ -63,7 +63,7 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
     """
     notes: list[str] = [] if tried is None else tried
     for source, home in _candidates():
-        reason = _unfit(home)
+        reason = _why_unusable(home)
         if reason is None:
             return home
         notes.append(f"{source} ({home}): {reason}")
@@ -99,7 +99,7 @@ def _candidates() -> list[tuple[str, Path]]:
     return found
 
 
-def _unfit(home: Path) -> str | None:
+def _why_unusable(home: Path) -> str | None:
     """Return why Spark cannot use this Java, or `None` if it can."""
     program = home / "bin" / "java"
     if not program.is_file():
@@ -137,6 +137,7 @@ def _is_filtered(home: Path) -> bool:
 
 
 def _filtered_home(runtime: Path) -> Path:
+    """Return the home in the cache that starts `runtime`; write it if it does not exist."""
     script = _LAUNCHER.format(module=VECTOR_MODULE, java=_quote(runtime / "bin" / "java"))
     key = hashlib.sha256(f"{runtime}\n{script}".encode()).hexdigest()[:16]
     home = cache_folder() / f"java-{key}"
@@ -146,7 +147,7 @@ def _filtered_home(runtime: Path) -> Path:
     # If another process has renamed its folder first, use that home.
     building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
     try:
-        _fill(building, runtime, script)
+        _write_home(building, runtime, script)
         building.rename(home)
     except OSError:
         if not (home / "bin" / "java").is_file():
@@ -156,7 +157,7 @@ def _filtered_home(runtime: Path) -> Path:
     return home
 
 
-def _fill(home: Path, runtime: Path, script: str) -> None:
+def _write_home(home: Path, runtime: Path, script: str) -> None:
     home.chmod(0o755)
     (home / "bin").mkdir()
     launcher = home / "bin" / "java"

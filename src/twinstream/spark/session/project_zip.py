@@ -50,6 +50,7 @@ def pack(target: Path) -> Path:
 
 
 def _files(package: str) -> list[tuple[Path, str]]:
+    """Return the path of each file of a package or single module, and its name in the zip."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise SparkSourceError(f"{package} is not installed here, so it cannot be packed")

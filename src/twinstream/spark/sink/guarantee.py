@@ -49,6 +49,7 @@ def _check_window(config: StreamConfig, options: SinkOptions) -> None:
 
 
 def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
+    """Raise `OptionError` if the stream cannot store ledger entries, or removes them too early."""
     if not config.allow_atomic:
         raise OptionError(
             "idempotence",
@@ -62,7 +63,7 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             " entry once a consumer has acknowledged it, or if no consumer needs it, so a retry"
             " would store rows twice. Set retention=limits, or use msgId",
         )
-    kept = config.max_msgs_per_subject or -1
+    kept = config.max_msgs_per_subject or -1  # without a limit, the server reports -1 or nothing
     if 0 < kept < _ENTRIES:
         raise OptionError(
             "idempotence",
@@ -72,8 +73,9 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
         )
     # An example of a ledger's subject: prefix, ID of a write, number of a task.
     entries = f"{options.ledger_subject}.write.0"
-    takes = matcher(config.subjects or [str(config.name)])
-    if takes is not None and not takes(entries.encode()):
+    is_stored = matcher(config.subjects or [str(config.name)])
+    # `matcher` returns `None` for filters that match all subjects.
+    if is_stored is not None and not is_stored(entries.encode()):
         raise OptionError(
             "ledgerSubject",
             f"stream {config.name} does not have the subject {entries!r} of ledger entries; give a"

@@ -93,7 +93,7 @@ class LedgerWriter:
         self._options: Final = options
         self._identity: Final = identity
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
-        self._chunk: Final = _chunk_of(known_info(stream).config, nc.server_info.max_payload)
+        self._chunk: Final = _most_rows(known_info(stream).config, nc.server_info.max_payload)
         self._newest = Entry()
         # The keys of rows that other attempts stored and that have not occurred in the rows of this
         # attempt yet.
@@ -207,15 +207,17 @@ class LedgerWriter:
         the other attempt from the queue, and return 0.
         """
         rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
-        goes_on = newest.batch == batch
+        # The first entry of a micro-batch counts its rows from 0.
+        continues = newest.batch == batch
         planned = Entry(
             batch=batch,
-            rows=len(rows) + (newest.rows if goes_on else 0),
+            rows=len(rows) + (newest.rows if continues else 0),
             keys=b"".join(key for key, _ in rows),
-            first=newest.begins if goes_on else 0,
+            first=newest.begins if continues else 0,
         )
         found = self._send(planned, newest.seq, [row for _, row in rows])
-        if evolve(found, seq=0) == planned:
+        is_own = evolve(found, seq=0) == planned  # a planned entry has no sequence yet
+        if is_own:
             self._newest = found
             waiting.drop(len(rows))
             return len(rows)
@@ -269,7 +271,7 @@ class LedgerWriter:
                 )
 
 
-def _chunk_of(config: StreamConfig, max_payload: int) -> int:
+def _most_rows(config: StreamConfig, max_payload: int) -> int:
     """Return the maximum number of rows of a batch, so that the entry is not too large.
 
     The size of the entry is limited by the server's `max_payload` and the stream's

@@ -78,6 +78,7 @@ class SinkOptions:
         return parsed
 
     def _check(self) -> None:
+        """Raise `OptionError` for an option that is missing, or that `idempotence` does not use."""
         if self.idempotence != "none" and self.stream is None:
             raise OptionError(
                 "stream",

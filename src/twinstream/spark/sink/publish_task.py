@@ -65,31 +65,31 @@ def publish_rows(
     two rows with the same subject raise `SchemaError`.
     """
     commit = JetStreamCommit(0, 0)
-    again: list[PublishFailure] = []
+    undecided: list[PublishFailure] = []
     is_undecided = _is_in_flight if options.idempotence == "insert" else _is_in_process
 
     def take(outcome: PubAck | PublishFailure) -> None:
         if isinstance(outcome, PublishFailure) and is_undecided(outcome):
-            again.append(outcome)
-            if len(again) <= options.max_in_flight:
+            undecided.append(outcome)
+            if len(undecided) <= options.max_in_flight:
                 return
-        _count(commit, options, outcome)
+        _count(commit, options, outcome)  # raises the error if too many rows are undecided
 
     requests = _requests(options, rows, identity)
     _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
-    if again and options.idempotence == "insert":
-        _insert_again(jet, options, again, commit)
-    elif again:
+    if undecided and options.idempotence == "insert":
+        _insert_again(jet, options, undecided, commit)
+    elif undecided:
         hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
         timeout = hold + options.ack_timeout
         text = (
-            f"the stream reports the message IDs of {len(again)} rows as in process, the first for"
-            f" {again[0].request.subject}: these rows are published again, for {timeout:g} s at"
-            " most"
+            f"the stream reports the message IDs of {len(undecided)} rows as in process, the first"
+            f" for {undecided[0].request.subject}: these rows are published again, for"
+            f" {timeout:g} s at most"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        held = [each.request for each in again]
-        _publish(jet, options, held, partial(_count, commit, options), timeout=timeout)
+        repeats = [each.request for each in undecided]
+        _publish(jet, options, repeats, partial(_count, commit, options), timeout=timeout)
     return commit
 
 
@@ -103,17 +103,20 @@ def _insert_again(
     patience = Patience(options.ack_timeout)
     while failures:
         patience.spend(failures[0].error)
-        still: list[PublishFailure] = []
+        undecided: list[PublishFailure] = []
 
-        def take(outcome: PubAck | PublishFailure, still: list[PublishFailure] = still) -> None:
+        # The default value binds the list of this round.
+        def take(
+            outcome: PubAck | PublishFailure, undecided: list[PublishFailure] = undecided
+        ) -> None:
             if isinstance(outcome, PublishFailure) and _is_in_flight(outcome):
-                still.append(outcome)
+                undecided.append(outcome)
             else:
                 _count(commit, options, outcome)
 
         requests = [each.request for each in failures]
         _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
-        failures = still
+        failures = undecided
 
 
 def _publish(
@@ -125,6 +128,7 @@ def _publish(
     timeout: float,
     retries: int | None = None,
 ) -> None:
+    """Publish requests, and call `take` with the outcome of each."""
     with jet.publish_many(
         requests,
         window=options.max_in_flight,
@@ -150,6 +154,10 @@ def _count(commit: JetStreamCommit, options: SinkOptions, outcome: PubAck | Publ
 def _requests(
     options: SinkOptions, rows: Iterator[OutMessage], identity: TaskIdentity
 ) -> Iterator[PublishRequest]:
+    """Yield a request for each row, with the ID or the expectation that `idempotence` needs.
+
+    With `insert`, raises `SchemaError` for the second row with a subject.
+    """
     ids = RowIds(identity) if options.idempotence == "msgId" else None
     inserts = options.idempotence == "insert"
     seen: set[str] = set()
@@ -161,14 +169,14 @@ def _requests(
             )
         if inserts:
             seen.add(row.subject)
-        own = row.identity if options.idempotence in {"msgId", "none"} else None
+        given_id = row.identity if options.idempotence in {"msgId", "none"} else None
         yield PublishRequest(
             subject=row.subject,
             data=row.data,
             headers=row.headers,
-            msg_id=own or (ids.next_id(row) if ids is not None else None),
+            msg_id=given_id or (ids.next_id(row) if ids is not None else None),
             expected_stream=options.stream,
-            expected_last_subject_seq=0 if inserts else None,
+            expected_last_subject_seq=0 if inserts else None,  # 0: the subject has no message
             ttl=row.ttl,
         )
 

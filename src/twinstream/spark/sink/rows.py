@@ -66,6 +66,7 @@ class RowReader:
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        """Check the columns of `schema`, as the docstring of the class says."""
         self._default: Final = options.subject
         self._identity: Final = options.id_column or "msg_id"
         known: dict[str, tuple[str, ...]] = {**_TYPES}
@@ -106,6 +107,10 @@ class RowReader:
                 yield self._message(row)
 
     def _message(self, row: dict[str, Any]) -> OutMessage:
+        """Return the message of a row.
+
+        Raises `SchemaError` for a row that cannot be published or that lacks a required ID.
+        """
         subject = row.get("subject") or self._default
         if subject is None:
             raise SchemaError("a row has no subject; give each one, or set the option 'subject'")
@@ -113,16 +118,16 @@ class RowReader:
         identity, ttl = row.get(self._identity), row.get("ttl")
         # The server ignores an empty ID, so the row would have no ID.
         if identity in {None, ""} and self._must_identify:
-            held = "null" if identity is None else "empty text"
+            content = "null" if identity is None else "empty text"
             raise SchemaError(
-                f"a row for {subject!r} has {held} in column {self._identity!r}, which the option"
-                " idColumn names: the column must identify each row"
+                f"a row for {subject!r} has {content} in column {self._identity!r}, which the"
+                " option idColumn names: the column must identify each row"
             )
         body = data.encode() if isinstance(data, str) else bytes(data or b"")
         message = OutMessage(
             subject,
             body,
-            _headers(row.get("headers"), subject, ttl, counts=not body),
+            _headers(row.get("headers"), subject, ttl, may_increment=not body),
             ttl,
             None if identity is None else str(identity),
         )
@@ -169,15 +174,16 @@ def _headers(
     subject: str,
     ttl: int | None,
     *,
-    counts: bool,
+    may_increment: bool,
 ) -> dict[str, list[str]] | None:
+    """Return the headers of a row that are published, or `None` if there are none."""
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
         # A message that increments a counter has no data. If a row with this header has data, it is
         # a stored message of a counter, whose data is the total. The increment must not be
         # repeated, so the header is dropped.
-        if (is_copied(name) or (counts and name == INCREMENT))
+        if (is_copied(name) or (may_increment and name == INCREMENT))
         # The column `ttl` replaces the TTL header of a copied message.
         and (ttl is None or name != TTL)
     } or None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
 
 
-class _Writing:
+class _Writer:
     """The base class of the writers of batch and streaming queries."""
 
     streams = False
@@ -48,6 +48,10 @@ class _Writing:
         self._write_id = options.write_id or uuid.uuid4().hex
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
+        """Publish the rows of one task, and return the numbers of rows.
+
+        The stream is checked before any row is sent, unless the write has no `stream`.
+        """
         options = self._options
         identity = TaskIdentity.here(
             self._write_id, given=options.write_id is not None, streams=self.streams
@@ -61,9 +65,9 @@ class _Writing:
             rows = self._rows.read(iterator, KnownSubjects(jet, config, options.subject).check)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
-            held = None if config is None else config.duplicate_window
-            window = None if held is None else held.total_seconds()
-            return publish_rows(jet, options, rows, identity, window)
+            window = None if config is None else config.duplicate_window
+            seconds = None if window is None else window.total_seconds()
+            return publish_rows(jet, options, rows, identity, seconds)
 
     def _end(self, messages: list[Any]) -> None:
         """Check the ledgers of a write after all its tasks have ended.
@@ -79,7 +83,7 @@ class _Writing:
                     refuse_other_tasks(stream, messages, options.ack_timeout)
 
 
-class JetStreamWriter(_Writing, DataSourceArrowWriter):
+class JetStreamWriter(_Writer, DataSourceArrowWriter):
     """The writer of a batch query. Rows are visible as soon as the server has stored them."""
 
     def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
@@ -96,7 +100,7 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
         """Do nothing. Stored messages stay; see `SinkOptions` for a repeated attempt."""
 
 
-class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
+class JetStreamStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """The writer of a streaming query. Rows are visible as soon as the server has stored them."""
 
     streams = True

@@ -52,10 +52,12 @@ class BatchPlanner:
         if limited:
             waited = time.monotonic() - self._admitted_at
             # A read up to a recorded end must not wait for messages that it would not read.
-            if self._target is None and backlog.is_too_little(waited):
+            may_wait = self._target is None
+            if may_wait and backlog.is_too_little(waited):
                 return start
             ends = backlog.limited()
-        if all(begin[name].next == end for name, end in ends.items()):
+        is_empty = all(begin[name].next == end for name, end in ends.items())
+        if is_empty:
             return start
         self._admitted_at = time.monotonic()
         return Offset(
@@ -72,6 +74,7 @@ class BatchPlanner:
         return min(state.next, self._target.get(state.name, state.first))
 
     def _advance(self, position: Position, end: int, state: StreamState, messages: int) -> Position:
+        """Return the position after a batch that ends at `end`, with the current filter."""
         if end == position.next:
             return position
         return Position(

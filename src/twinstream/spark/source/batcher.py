@@ -60,11 +60,11 @@ class Batcher:
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
-        Raises `DecodeFailure` if the mode is FAILFAST and a message
-        does not match the schema.
+        Raises `DecodeFailure` if the mode is FAILFAST and a message does not match the schema.
         """
         markers = {} if self._bucket is None else key_markers_in(page)
-        payload = None if self._decoder is None else self._decoded(self._decoder, page, markers)
+        payload = None if self._decoder is None else self._decode(self._decoder, page, markers)
+        # A delete marker has no payload, so the decoder also counts it as a misfit.
         if payload is not None and payload.misfits and self._finds_markers:
             if self._bucket is None:
                 markers = markers_in(page, payload.misfits)
@@ -75,26 +75,26 @@ class Batcher:
             raise DecodeFailure(stream, page.seqs[at].as_py(), reason)
         arrays = [build(block) for build in self._builders]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        dropped = self._dropped(block)
-        if dropped:
-            kept = [at not in dropped for at in range(len(page))]
+        omitted = self._omitted(block)
+        if omitted:
+            kept = [at not in omitted for at in range(len(page))]
             batch = batch.filter(pa.array(kept, pa.bool_()))
         return batch
 
-    def _dropped(self, block: _Block) -> set[int]:
+    def _omitted(self, block: _Block) -> set[int]:
         """Return the positions of messages that give no row.
 
         These are messages that do not match the schema with mode DROPMALFORMED, and the markers of
         a bucket with `deletes=false`.
         """
-        dropped: set[int] = set()
+        omitted: set[int] = set()
         if block.payload is not None and self._mode == "DROPMALFORMED":
-            dropped.update(block.payload.misfits)
+            omitted.update(block.payload.misfits)
         if self._bucket is not None and not self._bucket.deletes:
-            dropped.update(block.markers)
-        return dropped
+            omitted.update(block.markers)
+        return omitted
 
-    def _decoded(
+    def _decode(
         self, decoder: PayloadDecoder, page: ArrowPage, markers: Mapping[int, str]
     ) -> Payload:
         """Return the decoded payloads of a page.
@@ -146,6 +146,10 @@ def _decoder(
 def _builder(
     layout: ReadColumns, name: str, options: SourceOptions
 ) -> Callable[[_Block], pa.Array]:
+    """Return the function that builds the column `name` of a page.
+
+    In typed reads, the columns of parts of the message have names that begin with `_`.
+    """
     if name in layout.payload.names:
         return lambda block: _payload(block).column(name)
     if name == EXTRA:

@@ -115,6 +115,7 @@ class Continuity:
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
+        """Return the start of the next batch in one stream, as `begin` does for all streams."""
         # A stream that was added or replaced is read from its first message. Spark's Kafka source
         # reads new partitions in the same way.
         if position is None or self._is_other(position, state):
@@ -203,6 +204,7 @@ class Continuity:
         return reason is not None
 
     def _refuse_overtaken(self, low: int, state: StreamState, mark: Mark | None) -> None:
+        """Raise `DataLossError` in a strict read if messages from `low` on were lost."""
         if not self._strict:
             return
         if reason := why_lost(state, low, not_before(low, state, mark)):

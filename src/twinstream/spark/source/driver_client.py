@@ -74,7 +74,7 @@ class Leader:
 
         The filters do not apply. Return `None` if there is no such message.
         """
-        return self._next(stream, start_time=time)
+        return self._next_seq(stream, start_time=time)
 
     def seq_from(self, stream: str, seq: int) -> int | None:
         """Return the sequence of the first message at or after `seq` that the filters match.
@@ -82,7 +82,7 @@ class Leader:
         Return `None` if there is no such message.
         """
         found = [
-            self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
+            self._next_seq(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
         ]
         return min((each for each in found if each is not None), default=None)
 
@@ -117,13 +117,18 @@ class Leader:
 
         return through(collected, timeout)
 
-    def _next(self, stream: str, subject: str = ">", **start: Any) -> int | None:
+    def _next_seq(self, stream: str, subject: str = ">", **start: Any) -> int | None:
+        """Return the sequence of the first message of `subject` at or after the start.
+
+        `start` is `seq` or `start_time`. Return `None` if there is no such message.
+        """
+
         def request(jet: JetStream) -> int | None:
             handle = jet.bind_stream(stream)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # That there is no message is not final. Wait for a response that is certainly the
+                # The replica that responded may lack the message. Wait for a response that is certainly the
                 # leader's, then repeat the request.
                 handle.info(confirmed=True)
             try:

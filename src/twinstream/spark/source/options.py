@@ -113,6 +113,7 @@ class SourceOptions:
         if bucket is not None:
             streams: tuple[str, ...] = (bucket.stream,)
         else:
+            # The driver looks for the streams of a pattern when it plans.
             streams = _streams(given) if pattern is None else ()
         subjects = _subjects(given)
         parsed = cls(
@@ -164,6 +165,7 @@ class SourceOptions:
 
 
 def _streams(given: OptionsMap) -> tuple[str, ...]:
+    """Return the names of the streams. Raises `OptionError` for none or for an invalid name."""
     streams = given.names("stream", "subscribe")
     if not streams:
         raise OptionError(
@@ -196,6 +198,10 @@ def _pattern(given: OptionsMap) -> str | None:
 def _json_schema(
     given: OptionsMap, streams: tuple[str, ...], subjects: tuple[str, ...]
 ) -> str | None:
+    """Return the text of the schema that `jsonSchema` or `payloads` names, or `None`.
+
+    Raises `OptionError` if the options contradict each other, and `SchemaError` for a bad file.
+    """
     found, file = given.text("jsonSchema"), given.text("payloads")
     if found is None and file is None:
         return None
@@ -209,7 +215,7 @@ def _json_schema(
             raise OptionError("payloads", f"{problem}; give jsonSchema")
         check_file("payloads", file, STREAM_FILES)
         return payloads_schema(file, streams, subjects)
-    assert found is not None
+    assert found is not None, "one of the two options is given"
     if not is_schema_text(found):
         check_file("jsonSchema", found, SCHEMAS)
     return schema_text(found)
@@ -240,24 +246,31 @@ def _bound(
 def _bound_of(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
+    """Return the start or end of a read, or `None` if no option gives one.
+
+    Raises `OptionError` for an invalid bound, or if several options give one.
+    """
     # By default, a start time after the last message is an error, as in the Kafka source. An end
     # time after the last message always means the end of the stream.
     strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
     otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
-    names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")
-    texts = {name: text for name in names if (text := given.text(name)) is not None}
+    offsets, time, times = f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp"
+    texts = {
+        name: text for name in (offsets, time, times) if (text := given.text(name)) is not None
+    }
     if len(texts) > 1:
         one, other = list(texts)[:2]
         raise OptionError(other, f"cannot be combined with {one}; give one of them")
-    for name, text in texts.items():
-        if name == names[0]:
-            bound = Bound.parse(name, text, streams)
-            if end == "ending" and bound.asks_for("earliest"):
-                raise OptionError(name, "may not be earliest (-2): no message is before it")
-            if end == "ending" and bound.last is not None:
-                raise OptionError(name, f"'{text}' is a start; a read ends at latest or a sequence")
-            return bound
-        if name == names[1]:
-            return Bound.at_time(name, text, otherwise)
-        return Bound.at_times(name, text, streams, otherwise)
-    return None
+    if time in texts:
+        return Bound.at_time(time, texts[time], otherwise)
+    if times in texts:
+        return Bound.at_times(times, texts[times], streams, otherwise)
+    if offsets not in texts:
+        return None
+    text = texts[offsets]
+    bound = Bound.parse(offsets, text, streams)
+    if end == "ending" and bound.asks_for("earliest"):
+        raise OptionError(offsets, "may not be earliest (-2): no message is before it")
+    if end == "ending" and bound.last is not None:
+        raise OptionError(offsets, f"'{text}' is a start; a read ends at latest or a sequence")
+    return bound

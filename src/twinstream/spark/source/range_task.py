@@ -54,28 +54,29 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     with connection.connect_in_task(options.fetch_timeout) as nc, Leader(options) as leader:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
         _check_stream(jet, options, part)
-        reader, page = _begin(jet, options, part)
-        holes = SequenceGaps(part.start, part.end)
+        reader, page = _open_reader(jet, options, part)
+        gaps = SequenceGaps(part.start, part.end)
 
         def check_gap(gap: int | None, since: str | None) -> None:
             if gap is not None and options.fail_on_data_loss:
                 _check_gap(_request_context(leader, jet), options, part, gap, since)
 
+        # Messages from a gap on were not stored before the last message below the gap.
         since = part.since
         try:
             while page is not None:
                 found = ArrowPage.of(page)
-                gap = holes.in_page(found.seqs)
+                gap = gaps.in_page(found.seqs)
                 check_gap(gap, since if gap is None else _time_below(found, gap) or since)
                 yield found
                 since = _time_below(found, part.end) or since
                 page = reader.next_page()
         finally:
             reader.close()
-        check_gap(holes.at_end(), since)
+        check_gap(gaps.at_end(), since)
 
 
-def _begin(
+def _open_reader(
     jet: JetStream, options: SourceOptions, part: SequenceRange
 ) -> tuple[RangeReader, StoredPage | None]:
     """Return a reader of the range, and the first page or `None` if the range has no messages."""
@@ -87,8 +88,11 @@ def _begin(
             reader.close()
             # If the server refuses the consumer, for example because the stream has its maximum
             # number of consumers, read the range with direct get, which needs no consumer.
-            refused = isinstance(error, JetStreamError | PermissionDenied)
-            if part.way == "consumer" or not refused or isinstance(error, NoResponders):
+            # `NoResponders` means that no server responded, which is no refusal of the consumer.
+            is_refused = isinstance(error, JetStreamError | PermissionDenied) and not isinstance(
+                error, NoResponders
+            )
+            if part.way == "consumer" or not is_refused:
                 raise
     reader = _reader(jet, options, part, direct=True)
     return reader, reader.next_page()
@@ -97,6 +101,7 @@ def _begin(
 def _reader(
     jet: JetStream, options: SourceOptions, part: SequenceRange, *, direct: bool
 ) -> RangeReader:
+    """Return a reader of the range, by direct get or by a consumer, that requests pages ahead."""
     return range_reader(
         jet,
         part.stream,

@@ -172,6 +172,7 @@ def _refuse_not_null(requested: pa.Schema) -> None:
 
 
 def _not_null(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yield the path of each part of a type that may not be null. `path` is that of the type."""
     match kind:
         case pa.StructType():
             for each in kind:

@@ -81,24 +81,24 @@ class StreamState:
             except NotABucket as error:
                 raise OptionError("bucket", f"{error}; read it by the option stream") from error
         state, config = info.state, info.config
-        following = (state.last_seq or 0) + 1
+        last_seq = state.last_seq or 0
+        mark = Mark(last_seq, state.last_ts.rfc3339()) if last_seq and state.last_ts else None
+        first_time = state.first_ts.rfc3339() if state.messages and state.first_ts else None
         return cls(
             name,
             # The server reports 0 for a stream that never had a message. For a stream that was
             # emptied, it reports the last sequence + 1.
             max(state.first_seq or 0, 1),
-            following,
+            last_seq + 1,
             info.created.rfc3339(),
             messages=state.messages or 0,
             bytes=state.bytes or 0,
             allow_direct=bool(config.allow_direct),
             by_limits=config.retention in (None, RetentionPolicy.LIMITS),
             is_queue=config.retention == RetentionPolicy.WORKQUEUE,
-            mark=Mark(following - 1, state.last_ts.rfc3339())
-            if state.last_seq and state.last_ts
-            else None,
+            mark=mark,
             keeping=StreamRetention.of(config, is_bucket=bucket is not None),
-            first_time=state.first_ts.rfc3339() if state.messages and state.first_ts else None,
+            first_time=first_time,
             now=info.ts.rfc3339() if info.ts else None,
             key_prefix=key_prefix,
         )

@@ -50,20 +50,26 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
     origin = state.journal.origin()
     if origin is None:
         raise JournalError(f"the journal of source {source.name} has no origin; restore it")
-    files = _files(state.folders, source, plan)
+    files = _staged_files(state.folders, source, plan)
     letters = files.pop(source.dead_letters, {})
     for table, by_batch in sorted(files.items()):
         state.sink.add(table, by_batch, plan, SourceWriter(source.name, origin.id))
     if HOOKS:
         reached("letters: before removal", plan)
-    left = {each.batch: [letters[each.batch]] for each in plan.entries if each.batch in letters}
-    gone = {each.batch: list[Path]() for each in plan.entries}
-    state.sink.replace(source.dead_letters, gone | left)
+    remaining = {
+        each.batch: [letters[each.batch]] for each in plan.entries if each.batch in letters
+    }
+    # A batch without a remaining letter gets no file, which removes its rows from the table.
+    no_files = {each.batch: list[Path]() for each in plan.entries}
+    state.sink.replace(source.dead_letters, no_files | remaining)
     state.journal.letters.landed(plan)
     remove_staged(state.folders.staging / plan.folder)
 
 
-def _files(folders: Folders, source: SourceConfig, plan: LettersPlan) -> dict[str, dict[int, Path]]:
+def _staged_files(
+    folders: Folders, source: SourceConfig, plan: LettersPlan
+) -> dict[str, dict[int, Path]]:
+    """Return the file of each table and each batch. Raises `JournalError` if a file is gone."""
     found: dict[str, dict[int, Path]] = {}
     for each in plan.files:
         path = folders.staging / plan.folder / each.name

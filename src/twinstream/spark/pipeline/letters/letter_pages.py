@@ -76,7 +76,7 @@ def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
         wanted = ds.field(BATCH_COLUMN).isin([letters.batch])
         for batch in rows.to_batches(filter=wanted, batch_size=_PAGE):
             if batch.num_rows:
-                yield _page(batch, payload, letters)
+                yield _letter_page(batch, payload, letters)
 
 
 def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) -> None:
@@ -88,7 +88,11 @@ def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) 
         )
 
 
-def _page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> LetterPage:
+def _letter_page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> LetterPage:
+    """Return rows of the table of dead letters as messages.
+
+    Raises `JournalError` if a row has null in the column `payload`.
+    """
     payloads = batch.column(payload)
     if payloads.null_count:
         raise JournalError(
@@ -99,7 +103,7 @@ def _page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> LetterP
         _seqs(batch.column("_seq")),
         batch.column("_subject").cast(pa.binary()),
         batch.column("_timestamp").cast(pa.timestamp("ns", "UTC")),
-        _blocks(batch),
+        _header_blocks(batch),
         payloads.cast(pa.binary()),
     )
     return LetterPage(messages, batch.column(ERROR))
@@ -111,14 +115,16 @@ def _seqs(column: pa.Array) -> pa.Array:
     return seqs.cast(pa.int64()) if pc.max(seqs).as_py() <= _MOST_SIGNED else seqs
 
 
-def _blocks(batch: pa.RecordBatch) -> pa.Array:
+def _header_blocks(batch: pa.RecordBatch) -> pa.Array:
     """Return header blocks, which are empty for letters without headers."""
     if _HEADERS not in batch.schema.names:
         return pa.array([b""] * batch.num_rows, pa.binary())
-    return pa.array([_block(each) for each in batch.column(_HEADERS).to_pylist()], pa.binary())
+    return pa.array(
+        [_header_block(each) for each in batch.column(_HEADERS).to_pylist()], pa.binary()
+    )
 
 
-def _block(pairs: Any) -> bytes:
+def _header_block(pairs: Any) -> bytes:
     """Return the block of which `header_pairs` made the pairs; of a malformed one, its text."""
     if pairs is None:
         return b""

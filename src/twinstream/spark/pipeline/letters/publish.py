@@ -80,8 +80,8 @@ def publish_letters(
         maintenance_lock(config, "letters publish"),
     ):
         jet = leader.jet()
-        taker = _taker(jet, source, subject)
-        settings = jet.get_stream(taker).info().config
+        target = _target_stream(jet, source, subject)
+        settings = jet.get_stream(target).info().config
         batches = batches_with_letters(state.journal.entries(), low, high)
         requests = _requests(state, source, batches, subject)
         published = repeated = 0
@@ -101,14 +101,18 @@ def publish_letters(
     window = settings.duplicate_window
     return PublishedLetters(
         source=source.name,
-        stream=taker,
+        stream=target,
         published=published,
         repeated=repeated,
         window=0.0 if window is None else window.total_seconds(),
     )
 
 
-def _taker(jet: JetStream, source: SourceConfig, subject: str) -> str:
+def _target_stream(jet: JetStream, source: SourceConfig, subject: str) -> str:
+    """Return the name of the stream that stores messages with this subject.
+
+    Raises `OptionError` if there is none, or if the source reads that stream.
+    """
     names = list(jet.stream_names(subject))
     if not names:
         raise OptionError("subject", f"no stream takes {subject!r}: create one")
@@ -129,30 +133,32 @@ def _requests(
     for entry in batches:
         letters = BatchLetters(entry.batch, tuple(files[entry.batch]), state.folders.bucket)
         for page in letter_pages(letters, payload):
-            yield from _of_page(source, entry, page, subject)
+            yield from _page_requests(source, entry, page, subject)
 
 
-def _of_page(
+def _page_requests(
     source: SourceConfig, entry: BatchEntry, page: LetterPage, subject: str
 ) -> Iterator[PublishRequest]:
-    found = page.messages
+    """Yield a request for each letter of a page. Its message id is the same at each repeat."""
+    messages = page.messages
     columns = (
-        found.seqs,
-        found.subjects,
-        found.times.cast(pa.int64()),
-        found.headers,
-        found.payloads,
+        messages.seqs,
+        messages.subjects,
+        messages.times.cast(pa.int64()),
+        messages.headers,
+        messages.payloads,
     )
     reasons = page.reasons.to_pylist()
-    parts = zip(*(each.to_pylist() for each in columns), reasons, strict=True)
-    for seq, own_subject, time, block, data, reason in parts:
+    letters = zip(*(each.to_pylist() for each in columns), reasons, strict=True)
+    for seq, own_subject, time, header_block, data, reason in letters:
         headers = headers_of_misfit(
             source.stream,
             seq,
             own_subject.decode(),
             Timestamp.from_ns(time),
-            Headers.parse(block) if block else Headers(),
+            Headers.parse(header_block) if header_block else Headers(),
             reason,
         )
+        # The creation time distinguishes the letter from one of a later stream of the same name.
         identity = f"{source.name}:{source.stream}:{entry.created}:{seq}"
         yield PublishRequest(subject=subject, data=data, headers=headers, msg_id=identity)

@@ -48,7 +48,7 @@ _STAGED: Final = "_letters"
 _BATCHES: Final = 10_000
 
 # The columns that show whether a replay would change a letter.
-_SHOWN: Final = ("_seq", BATCH_COLUMN, ERROR)
+_COMPARED: Final = ("_seq", BATCH_COLUMN, ERROR)
 
 # The number of letters from which several tasks are worth the start of their processes.
 _MANY: Final = 50_000
@@ -115,17 +115,18 @@ def replay_letters(
     """
     folder_of_files(config, "letters replay")
     state = SourceState.of(config, source)
-    letters = left = 0
+    letters = remaining = 0
     changed: list[BatchEntry] = []
     with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
         due = iter(batches_with_letters(state.journal.entries(), low, high))
         while batches := list(islice(due, _BATCHES)):
+            # Without a change, `run` returns no entries, and all letters of the batches remain.
             entries = _Replay(state, source, batches).run(engine)
             letters += sum(each.dead_letters for each in batches)
-            left += sum(each.dead_letters for each in entries or batches)
+            remaining += sum(each.dead_letters for each in entries or batches)
             changed += entries
             tell(len(batches))
-    return LettersReport(source=source.name, letters=letters, left=left, batches=changed)
+    return LettersReport(source=source.name, letters=letters, left=remaining, batches=changed)
 
 
 @frozen
@@ -142,7 +143,7 @@ class _Replay:
         remove_attempts(parent, _STAGED)  # no plan is unfinished, so no plan names such a folder
         staging = Staging(parent, _STAGED)
         try:
-            plan = self._plan(staging, self._files(engine, staging))
+            plan = self._plan(staging, self._decode(engine, staging))
             if plan is None:
                 return []
             sync([staging.folder, parent])
@@ -153,8 +154,12 @@ class _Replay:
             if self.state.journal.letters.unfinished() is None:
                 staging.close()
 
-    def _files(self, engine: Engine, staging: Staging) -> list[TaskFile]:
-        """Let tasks decode the letters. Return their files, which have each letter once."""
+    def _decode(self, engine: Engine, staging: Staging) -> list[TaskFile]:
+        """Let tasks decode the letters, and return the files that the tasks have written.
+
+        Each letter is in one of the files. Raises `JournalError` if the tables have another number
+        of letters than the journal.
+        """
         numbers = [each.batch for each in self.batches]
         files = self.state.sink.files(self.source.dead_letters, numbers)
         letters = [BatchLetters(number, tuple(files[number])) for number in numbers]
@@ -185,61 +190,70 @@ class _Replay:
         yield part
 
     def _plan(self, staging: Staging, written: Sequence[TaskFile]) -> LettersPlan | None:
-        """Return the plan with the files of the tasks, or `None` if it would change nothing.
+        """Return the plan that lands the files of the tasks, or `None` if no letter changes.
 
-        Raises `SchemaError` if the files do not fit their tables.
+        No letter changes if none fits the schema and each has the same reason as before. Raises
+        `SchemaError` if the files do not fit their tables.
         """
         by_table: dict[str, list[TaskFile]] = defaultdict(list)
-        for each in written:
-            by_table[each.table].append(each)
-        left = by_table.get(self.source.dead_letters, [])
-        if len(left) == len(written) and self._reasons() == _reasons_in(left):
+        for file in written:
+            by_table[file.table].append(file)
+        letter_files = by_table.get(self.source.dead_letters, [])
+        none_fits = len(letter_files) == len(written)
+        if none_fits and self._stored_reasons() == _reasons_in(letter_files):
             return None
         for table, files in by_table.items():
             self.state.sink.check(table, [each.path for each in files])
+        # The number of rows that each table gets, by the batch of the rows.
         rows: dict[int, dict[str, int]] = defaultdict(dict)
-        named: list[LettersFile] = []
-        for each in written:
-            batch = _batch_of(each)
-            rows[batch][each.table] = each.rows
-            named.append(LettersFile(each.table, batch, each.path.name))
+        planned_files: list[LettersFile] = []
+        for file in written:
+            batch = _batch_of(file)
+            rows[batch][file.table] = file.rows
+            planned_files.append(LettersFile(file.table, batch, file.path.name))
         return LettersPlan(
             number=self.state.journal.letters.next_number(),
             newest=self.state.journal.newest(),
             folder=staging.folder.name,
-            files=tuple(named),
-            entries=tuple(self._entry(each, rows[each.batch]) for each in self.batches),
+            files=tuple(planned_files),
+            entries=tuple(self._entry_after(each, rows[each.batch]) for each in self.batches),
         )
 
-    def _entry(self, entry: BatchEntry, rows: Mapping[str, int]) -> BatchEntry:
-        """Return the entry of a batch from whose letters the tables get so many rows."""
+    def _entry_after(self, entry: BatchEntry, rows: Mapping[str, int]) -> BatchEntry:
+        """Return the entry of a batch after the replay, which gives `rows` rows to each table."""
         tables, letters = dict(entry.tables), self.source.dead_letters
         for table, added in rows.items():
             known = tables.get(table, TableEntry(rows=0, files=0, bytes=0))
+            # The new file of letters replaces the old ones. Other tables only get further rows.
             total = added if table == letters else known.rows + added
             tables[table] = evolve(known, rows=total)
-        left = rows.get(letters, 0)
-        if not left:
+        remaining = rows.get(letters, 0)
+        if not remaining:
             tables.pop(letters, None)
-        return evolve(entry, replays=entry.replays + 1, dead_letters=left, tables=tables)
+        return evolve(entry, replays=entry.replays + 1, dead_letters=remaining, tables=tables)
 
-    def _reasons(self) -> list[tuple[int, int, str]]:
+    def _stored_reasons(self) -> list[tuple[int, int, str]]:
+        """Return the sequence, the batch and the reason of each letter in the table."""
         numbers = {each.batch for each in self.batches}
         end = max(each.end for each in self.batches)
-        found = self.state.sink.scan(self.source.dead_letters, _SHOWN, "_seq", 0, end, min(numbers))
-        rows = (row for part in found for row in _rows(part))
+        found = self.state.sink.scan(
+            self.source.dead_letters, _COMPARED, "_seq", 0, end, min(numbers)
+        )
+        rows = (row for part in found for row in _reason_rows(part))
         return sorted(row for row in rows if row[1] in numbers)
 
 
 def _reasons_in(files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
-    found = (pq.ParquetFile(each.path).read(_SHOWN) for each in files)
-    return sorted(row for rows in found for row in _rows(rows))
+    """Return the sequence, the batch and the reason of each letter in the files of the tasks."""
+    found = (pq.ParquetFile(each.path).read(_COMPARED) for each in files)
+    return sorted(row for rows in found for row in _reason_rows(rows))
 
 
-def _rows(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, int, str]]:
-    seqs, batches, reasons = (rows.column(name).to_pylist() for name in _SHOWN)
+def _reason_rows(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, int, str]]:
+    seqs, batches, reasons = (rows.column(name).to_pylist() for name in _COMPARED)
     return ((int(seq), batch, why) for seq, batch, why in zip(seqs, batches, reasons, strict=True))
 
 
 def _batch_of(file: TaskFile) -> int:
+    """Return the batch of a file's rows. A task writes a file for each batch."""
     return int(file.bounds[BATCH_COLUMN][0])

@@ -90,39 +90,65 @@ def _verify(
     entries: dict[int, BatchEntry],
     tell: Callable[[str, int, int], None],
 ) -> Verdict:
+    """Compare the tables of a source with its stream and its journal, and return the verdict.
+
+    If the stream was re-created since the newest batch, the tables are not read.
+    """
     verdict = Verdict(source=source.name)
     if not entries:
         return verdict
     newest = entries[max(entries)]
     current = of_one_stream(entries)
-    oldest = min(current)
     verdict.start, verdict.end = current[min(current)].start, newest.end
     verdict.batches = len(current)
     verdict.dead_letters = sum(each.dead_letters for each in current.values())
-    counts: Counter[int] = Counter()
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-        other = why_other(position_of(newest), state, leader.time_at)
-        if state.created != newest.created and other is not None:
-            verdict.problems.append(f"{other}; there is nothing to compare the tables with")
+        reason = why_other(position_of(newest), state, leader.time_at)
+        # A stream that was restored to an earlier state keeps its creation time. The messages that
+        # it has can still be compared.
+        is_recreated = state.created != newest.created and reason is not None
+        if is_recreated:
+            verdict.problems.append(f"{reason}; there is nothing to compare the tables with")
             return verdict
-        for low, high, options in _windows(source, current):
-            tables = tables_of(source, entries.values())
-            everything = read_landed(sink, source, tables, low, high).up_to(newest.batch)
-            landed = everything.since(oldest)
-            held = held_messages(leader.jet(), options, low, high)
-            _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
-            _compare_generations(verdict, everything.landed_again(oldest, _SHOWN))
-            verdict.rows += landed.count
-            verdict.distinct += landed.distinct
-            verdict.held += held.num_rows
-            counts.update(landed.by_batch())
-            tell(source.name, high - verdict.start, verdict.end - verdict.start)
+        rows_by_batch = _compare_messages(verdict, sink, source, entries, leader, tell)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
     # If later messages may replace messages that are not landed yet, a batch may begin after a gap.
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
-    _check_batches(verdict, current, counts, strict=strict)
+    _check_batches(verdict, current, rows_by_batch, strict=strict)
     return verdict
+
+
+def _compare_messages(
+    verdict: Verdict,
+    sink: Sink,
+    source: SourceConfig,
+    entries: Mapping[int, BatchEntry],
+    leader: Leader,
+    tell: Callable[[str, int, int], None],
+) -> Counter[int]:
+    """Compare the rows of the tables with the messages of the stream, window by window.
+
+    Add the numbers and the problems of each window to the verdict. Return the number of rows of
+    each batch that was landed from the current stream.
+    """
+    current = of_one_stream(entries)
+    first_batch, newest_batch = min(current), max(current)
+    tables = tables_of(source, entries.values())
+    rows_by_batch: Counter[int] = Counter()
+    for low, high, options in _windows(source, current):
+        # A run may have landed further batches since the entries were read.
+        all_rows = read_landed(sink, source, tables, low, high).up_to(newest_batch)
+        landed = all_rows.since(first_batch)
+        held = held_messages(leader.jet(), options, low, high)
+        _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
+        _compare_generations(verdict, all_rows.landed_again(first_batch, _SHOWN))
+        verdict.rows += landed.count
+        verdict.distinct += landed.distinct
+        verdict.held += held.num_rows
+        rows_by_batch.update(landed.by_batch())
+        tell(source.name, high - verdict.start, verdict.end - verdict.start)
+    return rows_by_batch
 
 
 def _windows(
@@ -144,11 +170,11 @@ def _windows(
 
 def _compare(verdict: Verdict, doubles: list[int], missing: list[int]) -> None:
     if doubles:
-        verdict.problems.append(f"sequences with more than one row: {_list(doubles)}")
+        verdict.problems.append(f"sequences with more than one row: {_text_of(doubles)}")
     if missing:
         verdict.missing += len(missing)
         verdict.problems.append(
-            f"{len(missing)} messages of the stream are in no table: {_list(missing)}"
+            f"{len(missing)} messages of the stream are in no table: {_text_of(missing)}"
         )
 
 
@@ -156,31 +182,39 @@ def _compare_generations(verdict: Verdict, again: list[int]) -> None:
     if again:
         verdict.problems.append(
             "messages that batches of an earlier stream of this name also have (perhaps it was"
-            f" restored): {_list(again)}"
+            f" restored): {_text_of(again)}"
         )
 
 
 def _check_batches(
-    verdict: Verdict, entries: dict[int, BatchEntry], counts: Counter[int], *, strict: bool
+    verdict: Verdict,
+    entries: dict[int, BatchEntry],
+    rows_by_batch: Counter[int],
+    *,
+    strict: bool,
 ) -> None:
+    """Add a problem for each batch whose rows or whose start do not match the journal.
+
+    Batches never overlap. If `strict` is false, a batch may begin after a gap of removed messages.
+    """
     for number, entry in entries.items():
-        if counts[number] != entry.messages:
+        if rows_by_batch[number] != entry.messages:
             verdict.problems.append(
-                f"batch {number} has {counts[number]} rows in the tables, the journal has"
+                f"batch {number} has {rows_by_batch[number]} rows in the tables, the journal has"
                 f" {entry.messages}"
             )
-    strange = sorted(counts.keys() - entries.keys())
-    if strange:
-        verdict.problems.append(f"rows of batches that are not in the journal: {_list(strange)}")
+    unknown = sorted(rows_by_batch.keys() - entries.keys())
+    if unknown:
+        verdict.problems.append(f"rows of batches that are not in the journal: {_text_of(unknown)}")
     for before, after in pairwise(entries.values()):
-        # Batches never overlap. If `strict` is false, a batch may begin after a gap of removed
-        # messages.
-        if after.start < before.end or (after.start > before.end and strict):
+        overlaps = after.start < before.end
+        leaves_gap = after.start > before.end
+        if overlaps or (leaves_gap and strict):
             verdict.problems.append(
                 f"batch {after.batch} begins at {after.start}, the one before ended at {before.end}"
             )
 
 
-def _list(numbers: list[int]) -> str:
+def _text_of(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:_SHOWN]))
     return f"{shown}, …" if len(numbers) > _SHOWN else shown

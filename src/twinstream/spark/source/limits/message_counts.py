@@ -99,9 +99,14 @@ class MessageCounts:
         return not is_filtered and state.messages == state.next - state.first
 
     def _count_from(self, state: StreamState, seq: int) -> int:
-        return self._leader.retried(lambda jet: self._ask(jet, state, seq))
+        return self._leader.retried(lambda jet: self._request_count(jet, state, seq))
 
-    def _ask(self, jet: JetStream, state: StreamState, seq: int) -> int:
+    def _request_count(self, jet: JetStream, state: StreamState, seq: int) -> int:
+        """Request the number of messages from `seq` on that the filters match.
+
+        Direct get needs a request for each filter, and a consumer counts for several filters. If
+        the server refuses the consumer, direct get is used, unless the read must use a consumer.
+        """
         subjects = self._options.subjects or (EVERYTHING,)
         way = read_way(self._options, state)
         if way == "direct" or (way == "either" and len(subjects) == 1):
@@ -110,9 +115,11 @@ class MessageCounts:
             if way == "direct" or all(is_own for _, is_own in found):
                 return sum(count for count, _ in found)
         try:
-            return sum(_by_consumer(jet, state.name, part, seq) for part in _apart(subjects))
+            return sum(
+                _by_consumer(jet, state.name, part, seq) for part in _filters_by_consumer(subjects)
+            )
         except NoResponders:
-            raise
+            raise  # no server responded, which is no refusal of the consumer
         except (JetStreamError, PermissionDenied):
             if way == "consumer":
                 raise
@@ -120,7 +127,7 @@ class MessageCounts:
             return sum(_by_direct_get(jet, state.name, each, seq)[0] for each in subjects)
 
 
-def _apart(subjects: Sequence[str]) -> list[Sequence[str]]:
+def _filters_by_consumer(subjects: Sequence[str]) -> list[Sequence[str]]:
     """Return the filters of each consumer.
 
     Servers before 2.12.5 refuse a consumer with overlapping filters. With a consumer for each
@@ -145,6 +152,7 @@ def _by_direct_get(jet: JetStream, stream: str, subject: str, seq: int) -> tuple
     _, _, header_size, answer = frame
     found = direct_tail(answer, header_size)
     assert found is not None
+    # The server reports how many messages follow the one in the response.
     behind = found[4].split()[1] if found[4] else b"0"
     return int(behind) + 1, is_from(found, stream.encode())
 
