@@ -128,8 +128,8 @@ class Leader:
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # The replica that responded may lack the message. Wait for a response that is certainly the
-                # leader's, then repeat the request.
+                # The replica that responded may lack the message. Wait for a response that is
+                # certainly the leader's, then repeat the request.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
