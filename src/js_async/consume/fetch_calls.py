@@ -248,7 +248,7 @@ class FetchCalls(Generic[P]):
             self._answered = True
             return fetch
         if not self._answered:
-            fetch = await self._settled(limits, patience, fetch)
+            fetch = await self._repeat_first_fetch(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
 
@@ -275,7 +275,7 @@ class FetchCalls(Generic[P]):
         longest = SPREADING_SURELY if self.cached_info else SPREADING
         return 0.0 if self._answered else min(max(patience, _LEAST), longest)
 
-    async def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
+    async def _repeat_first_fetch(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
         end = Deadline.after(self._spreading(patience))
         pauses = iter(SPREADING_PAUSES)

@@ -178,7 +178,7 @@ class Once:
         try:
             while not deadline.expired():
                 box.take_all()
-                found = await self._ended(deadline)
+                found = await self._result_if_ended(deadline)
                 if isinstance(found, OnceResult):
                     return found
                 if found is None:
@@ -191,7 +191,7 @@ class Once:
             await transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{reason}")
 
-    async def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+    async def _result_if_ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
         """Return the result if the work has ended, else None.
 
         If the request failed temporarily, returns the error.

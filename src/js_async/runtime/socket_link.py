@@ -248,6 +248,7 @@ class Link:
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
         while transport is not None and self._transport is transport and not deadline.expired():
+            # Give the loop one iteration, in which it may call `connection_lost`.
             await asyncio.sleep(0)
         self._wrote_at = monotonic()
 

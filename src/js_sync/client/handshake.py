@@ -81,8 +81,8 @@ class Handshake:
         self._end = None
         tls = self._options.tls
         first = tls is not None and tls.handshake_first
-        given = None if tls is None else tls.server_name
-        name = address.name if given is None else certificate_name(given)
+        own_name = None if tls is None else tls.server_name
+        name = address.name if own_name is None else certificate_name(own_name)
         context = tls_context(tls) if tls is not None and first else None
         self._link.open(address.host, address.port, deadline, context, name, self._shuffle)
         self._wait(self._heard, deadline, "INFO")

@@ -249,7 +249,7 @@ class FetchCalls(Generic[P]):
             self._answered = True
             return fetch
         if not self._answered:
-            fetch = self._settled(limits, patience, fetch)
+            fetch = self._repeat_first_fetch(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
 
@@ -276,7 +276,7 @@ class FetchCalls(Generic[P]):
         longest = SPREADING_SURELY if self.cached_info else SPREADING
         return 0.0 if self._answered else min(max(patience, _LEAST), longest)
 
-    def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
+    def _repeat_first_fetch(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
         end = Deadline.after(self._spreading(patience))
         pauses = iter(SPREADING_PAUSES)

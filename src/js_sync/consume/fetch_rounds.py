@@ -40,10 +40,10 @@ def fetch_rounds(
     `pinned` is passed to `frame_size`.
     """
     messages: list[Message[Any]] = []
-    left = max_bytes
+    bytes_left = max_bytes
     while True:
         try:
-            batch = fetch(max_messages - len(messages), left)
+            batch = fetch(max_messages - len(messages), bytes_left)
         except LOST_RESPONSE:
             # The connection is lost. No pause is needed: the next round waits for the reconnect.
             continue
@@ -51,14 +51,14 @@ def fetch_rounds(
             if not messages:
                 raise
             # A plain `PullError` means that the next message exceeds the remaining bytes.
-            fits = left is None or type(error) is not PullError
+            fits = bytes_left is None or type(error) is not PullError
             end = BatchEnd.INTERRUPTED if fits else BatchEnd.BYTES_FILLED
             return Batch(messages, end, str(error))
         messages += batch
-        if left is not None:
-            left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
+        if bytes_left is not None:
+            bytes_left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
         goes_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
-        if not goes_on or (messages and not full) or (left is not None and left <= 0):
+        if not goes_on or (messages and not full) or (bytes_left is not None and bytes_left <= 0):
             return Batch(messages, batch.reason, batch.detail)
         if batch.reason is BatchEnd.INTERRUPTED and not batch:
             sleep(_PAUSE)

@@ -70,14 +70,14 @@ class ItemSource(Closable, Generic[T]):
         item = self.take_nowait()
         if item is not None:
             return item
-        lock, held, item = self.turn, False, None
+        lock, has_turn, item = self.turn, False, None
         caller = Caller()
         self._takers[caller.key] = caller
         try:
-            held = lock.try_acquire() or self.acquire(deadline)
+            has_turn = lock.try_acquire() or self.acquire(deadline)
             item = self._take_next(deadline)
         finally:
-            lock.release(held)
+            lock.release(has_turn)
             if item is None and self.is_ended:
                 self._takers.pop(caller.key, None)
         return item

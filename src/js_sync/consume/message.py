@@ -142,8 +142,8 @@ class Message(CoreMessage, Generic[P]):
         if that is less. The margin allows for the transit time of the message. False if
         `time_left` is None.
         """
-        left, wait = self.time_left, self._delivery.ack_wait
-        return left is not None and wait is not None and left <= ahead(wait)
+        remaining, wait = self.time_left, self._delivery.ack_wait
+        return remaining is not None and wait is not None and remaining <= ahead(wait)
 
     def ack(self) -> None:
         """Acknowledge the message as processed."""

@@ -179,7 +179,7 @@ class Once:
         try:
             while not deadline.expired():
                 box.take_all()
-                found = self._ended(deadline)
+                found = self._result_if_ended(deadline)
                 if isinstance(found, OnceResult):
                     return found
                 if found is None:
@@ -192,7 +192,7 @@ class Once:
             transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{reason}")
 
-    def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+    def _result_if_ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
         """Return the result if the work has ended, else None.
 
         If the request failed temporarily, returns the error.

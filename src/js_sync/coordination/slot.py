@@ -85,7 +85,7 @@ class Place:
         self.api.transport.ready(deadline)
         self.api.require(_SINCE, "coordination (a time to live for each message)")
         # Callers that begin together may each check the stream, or create it, which is harmless.
-        self._note(self._created(deadline))
+        self._note(self._open_stream(deadline))
         self._is_checked = True
 
     def check(self, deadline: Deadline | None = None) -> None:
@@ -109,7 +109,7 @@ class Place:
             error.add_advice(f"Coordination(jet, {self.stream!r}, create=True) creates it")
             raise
 
-    def _created(self, deadline: Deadline) -> StreamInfo:
+    def _open_stream(self, deadline: Deadline) -> StreamInfo:
         """Return the info of the stream, which is created if that is asked for."""
         if self._config is None:
             return self._existing(deadline)
