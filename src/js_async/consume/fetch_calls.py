@@ -172,8 +172,8 @@ class FetchCalls(Generic[P]):
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
         """Return the maximum number of messages of a fetch.
 
-        This is `max_messages`. If only `max_bytes` is given, it is the consumer's `max_batch`, or
-        None if the consumer has no such limit or its configuration is unknown.
+        This is `max_messages`, if it is given. With `max_bytes` alone, the maximum is the
+        `max_batch` of the consumer. None means that there is no known maximum.
         """
         if max_messages is not None or max_bytes is None:
             return max_messages

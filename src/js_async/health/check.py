@@ -104,7 +104,7 @@ class _Look:
         )
 
     async def subject_of(self, name: str, seq: int) -> str | None:
-        """Return the subject of a message; None if it or its stream was deleted, or is silent."""
+        """Return the subject of a message, or None if the message cannot be read."""
         try:
             stream = self._jet.bind_stream(name)
             return (await stream.get_message(seq, timeout=self._remaining())).subject

@@ -60,7 +60,7 @@ _LATE: Final = 1.0
 def _is_at_end(number: int) -> bool:
     """Return whether the peer of a socket has closed the connection. There may be unread bytes.
 
-    Also return False if the system cannot detect this, or if the descriptor `number` is closed.
+    Some systems cannot detect this. For them, and for a closed descriptor, the result is False.
     """
     if not _END or number < 0:
         return False

@@ -72,9 +72,8 @@ class Handshake:
     def open(self, address: ServerAddress, deadline: Deadline) -> bool:
         """Open the TCP connection, wait for INFO and establish TLS if it is required.
 
-        Return True if the server sent INFO in plain text before TLS was established. An attacker in
-        the network may have changed such an INFO. Return False if INFO arrived over TLS, or if no
-        TLS is used.
+        Return True if the connection uses TLS, but INFO arrived in plain text before TLS was
+        established. An attacker in the network may have changed such an INFO.
         """
         self._heard = Signal()
         self._refusal = ""
@@ -87,7 +86,8 @@ class Handshake:
         self._link.open(address.host, address.port, deadline, context, name, self._shuffle)
         self._wait(self._heard, deadline, "INFO")
         info = self._info
-        if not first and (tls is not None or address.tls or info.tls_required):
+        wants_tls = tls is not None or address.tls or info.tls_required
+        if wants_tls and not first:
             if not (info.tls_required or info.tls_available):
                 raise ConnectionFailed("TLS was requested, but the server does not offer it")
             self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)

@@ -33,7 +33,7 @@ def fetch_rounds(
     """Fetch in rounds, and return all their messages as one batch.
 
     With `full` the call ends when the batch is complete, otherwise after the first round with
-    messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`.
+    messages. A round that ends for a reason other than `EXPIRED` or `INTERRUPTED` is the last one.
 
     If the connection is lost, another round follows. If a round fails for another reason, the call
     returns the messages of earlier rounds. If these rounds had no messages, it raises the error.
@@ -57,8 +57,10 @@ def fetch_rounds(
         messages += batch
         if bytes_left is not None:
             bytes_left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
-        goes_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
-        if not goes_on or (messages and not full) or (bytes_left is not None and bytes_left <= 0):
+        may_go_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
+        has_enough = bool(messages) and not full
+        has_no_bytes_left = bytes_left is not None and bytes_left <= 0
+        if not may_go_on or has_enough or has_no_bytes_left:
             return Batch(messages, batch.reason, batch.detail)
         if batch.reason is BatchEnd.INTERRUPTED and not batch:
             sleep(_PAUSE)

@@ -213,10 +213,9 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         return self._take_buffered() or self._take_in_order(deadline)
 
     def _take_buffered(self) -> Message[Any] | None:
-        """Return the next message if it is buffered and in order, else None.
+        """Return the next message if it is buffered and in order.
 
-        Also return None if the message is skipped, or if `_take_in_order` must first replace the
-        consumer.
+        In all other cases, return None. `_take_in_order` then waits or replaces the consumer.
         """
         messages, read = self._consumer.messages, self._read
         if (

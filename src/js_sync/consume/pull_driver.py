@@ -89,7 +89,7 @@ class PullDriver:
         return PullEngine(self.limits, channel.token, now)
 
     def has_same_connection(self) -> bool:
-        """Return whether the connection was neither lost nor restored since the last report."""
+        """Return whether the connection is the one that the engine knows of, and is not lost."""
         transport = self._recovery.api.transport
         return transport.epoch == self._epoch and transport.is_connected
 

@@ -469,7 +469,7 @@ class KeyValue(NoContainer, Generic[V]):
         ttl: Ttl | None = None,
         idle_timeout: Seconds = _PATIENCE,
     ) -> int:
-        """Delete all keys that match one of `keys`, and return their number.
+        """Delete all keys that match one of `keys`, and return how many were deleted.
 
         `">"` matches all keys. Keys without a value get no marker. With `purge`, the keys are
         removed as by `purge`, also with its `ttl`.

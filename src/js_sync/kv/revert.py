@@ -173,7 +173,7 @@ def _wanted(change: KeyChange[V]) -> tuple[bytes, HeaderValues | None]:
 
 
 def _own(headers: Headers) -> HeaderValues | None:
-    """Return the headers of a value that are neither for nor from the server, with all values."""
+    """Return the headers that have no meaning for the server, each with all its values."""
     own: dict[str, list[str]] = {}
     for name, value in headers.pairs:
         if not name.lower().startswith("nats-") and not may_be_marker(name.encode()):
