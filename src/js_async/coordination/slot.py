@@ -253,7 +253,7 @@ class Slot:
                 case Put():
                     await self._store_record(action, deadline)
                 case Look():
-                    engine.looked(await self._look(deadline), unsleeping())
+                    engine.looked(await self._read_record(deadline), unsleeping())
                 case Drop():
                     found = await self.slots.drop(action.seq, deadline)
                     engine.dropped(found, unsleeping())
@@ -271,7 +271,7 @@ class Slot:
             if engine.phase is Phase.HELD:
                 self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
 
-    async def _look(self, deadline: Deadline) -> SlotRecord | None:
+    async def _read_record(self, deadline: Deadline) -> SlotRecord | None:
         """Return the record of the slot, or None if the slot is free.
 
         If the engine needs proof that the reply is final, the call asks the leader that most

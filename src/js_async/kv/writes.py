@@ -149,7 +149,7 @@ class BucketWrites:
         tries = WriteAttempts(deadline)
         tries.lost()
         while True:
-            found = await self._look(key, request, tries)
+            found = await self._last_message(key, request, tries)
             at = 0 if found is None else found.seq
             if found is not None and at > seen:
                 if not _is_same(found, request):
@@ -164,7 +164,7 @@ class BucketWrites:
                 self._place.wrote(key, again)
                 return again
 
-    async def _look(
+    async def _last_message(
         self, key: str, request: PublishRequest, tries: WriteAttempts
     ) -> StreamMessage | None:
         """Return the last message of the key from the stream's leader, or None if there is none."""

@@ -150,7 +150,7 @@ def _shut_down(sock: socket.socket | None) -> None:
             sock.shutdown(socket.SHUT_RDWR)
 
 
-def _cut(transport: asyncio.Transport) -> None:
+def _abort(transport: asyncio.Transport) -> None:
     """Abort a connection at once, even if other descriptors of its socket are open."""
     _shut_down(_duplicate(transport))
     transport.abort()
@@ -299,7 +299,7 @@ class Link:
 
     def _adopt(self, transport: asyncio.Transport) -> None:
         if self._closed:
-            _cut(transport)
+            _abort(transport)
             raise ConnectionError("the connection was closed meanwhile")
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._transport = transport
@@ -353,13 +353,13 @@ class Link:
             if self._transport is not None:
                 # The peer does not read any more. Abort, so that the transport does not wait until
                 # its data is sent.
-                _cut(self._transport)
+                _abort(self._transport)
             self._forget_socket(error)
 
     def abort(self, error: Exception | None) -> None:
         """If a socket is open, abort it and call `on_end` with `error`."""
         if self._transport is not None:
-            _cut(self._transport)
+            _abort(self._transport)
             self._forget_socket(error)
 
     def _forget_socket(self, error: Exception | None) -> None:
@@ -468,7 +468,7 @@ class Link:
         """Close the socket now, without calling `on_end`."""
         transport, _ = self._detach()
         if transport is not None:
-            _cut(transport)
+            _abort(transport)
 
     def drop(self, flag: Signal) -> None:
         """Flush and close the `Link` of a connection that the user dropped.
@@ -489,7 +489,7 @@ class Link:
         transport, _ = self._detach()
         if transport is not None:
             transport.close()
-            self._loop.call_later(_LATE, _cut, transport)
+            self._loop.call_later(_LATE, _abort, transport)
 
     async def close(self) -> None:
         """Flush and close the `Link` permanently, and return when the socket is closed.

@@ -170,9 +170,9 @@ class ReadyMessages:
             self.has_waited = False
         wanted = engine.still_wanted
         if wanted is not None and len(self.messages) > wanted:
-            self._cut(engine, wanted)
+            self._drop_surplus(engine, wanted)
 
-    def _cut(self, engine: PullEngine, wanted: int) -> None:
+    def _drop_surplus(self, engine: PullEngine, wanted: int) -> None:
         """Remove messages beyond `stop_after`.
 
         Such messages arrive after a reconnect. The client then repeats its pull request, and the

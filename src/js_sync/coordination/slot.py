@@ -252,7 +252,7 @@ class Slot:
                 case Put():
                     self._store_record(action, deadline)
                 case Look():
-                    engine.looked(self._look(deadline), unsleeping())
+                    engine.looked(self._read_record(deadline), unsleeping())
                 case Drop():
                     found = self.slots.drop(action.seq, deadline)
                     engine.dropped(found, unsleeping())
@@ -270,7 +270,7 @@ class Slot:
             if engine.phase is Phase.HELD:
                 self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
 
-    def _look(self, deadline: Deadline) -> SlotRecord | None:
+    def _read_record(self, deadline: Deadline) -> SlotRecord | None:
         """Return the record of the slot, or None if the slot is free.
 
         If the engine needs proof that the reply is final, the call asks the leader that most
