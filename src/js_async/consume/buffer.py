@@ -415,6 +415,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         box, now = channel.box, monotonic()
         delivery = self.ready.delivery(box)
         changed = not self._driver.has_same_connection()
+        # Several frames, and all that needs a report to the engine first, take the usual path.
         if len(box.frames) != 1 or self._closed or changed or now >= delivery.late_at:
             return None
         try:

@@ -217,6 +217,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         In all other cases, return None. `_take_in_order` then waits or replaces the consumer.
         """
         messages, read = self._consumer.messages, self._read
+        # The read is over, has no current consumer, or must first return a message it put back.
         if (
             messages is None
             or self._unread is not None
