@@ -382,9 +382,9 @@ class Consumer(FetchCalls[P]):
         groups = config.priority_groups if config is not None else None
         if not groups or (priority is not None and priority.group in groups):
             return
-        given = "no priority is given" if priority is None else f"there is no {priority.group!r}"
+        reason = "no priority is given" if priority is None else f"there is no {priority.group!r}"
         raise BadArgument(
-            f"{self._stream}/{self._name}: {given}; each pull must name one of the priority"
+            f"{self._stream}/{self._name}: {reason}; each pull must name one of the priority"
             f" groups {', '.join(groups)}: pass priority=Priority(group={groups[0]!r})"
         )
 

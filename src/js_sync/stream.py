@@ -183,7 +183,7 @@ class Stream(StreamConsumers, Generic[P]):
         timeout: Seconds | None = None,
         **_unknown: Never,
     ) -> int:
-        """Remove messages from the stream and return their number.
+        """Remove messages from the stream and return how many were removed.
 
         Without arguments, all messages are removed.
 

@@ -79,7 +79,7 @@ async def create_stream(
         adjusted = await _with_stored_start(api, name, config, deadline)
         if adjusted is not None:
             return await create_stream(api, name, adjusted, pedantic, deadline)
-        raise await _stream_explained(api, name, config, error, deadline) from None
+        raise await _stream_with_differences(api, name, config, error, deadline) from None
 
 
 async def update_stream(
@@ -181,8 +181,10 @@ async def _with_stored_start(
         return None
     from twinstream.models.mirror_start import keep_start
 
-    kept = keep_start(stored, config)
-    return None if kept is None else twinstream.models.decode(kept, twinstream.models.StreamConfig)
+    members = keep_start(stored, config)
+    if members is None:
+        return None
+    return twinstream.models.decode(members, twinstream.models.StreamConfig)
 
 
 def completed_stream(config: StreamConfig, version: str) -> StreamConfig:
@@ -213,16 +215,16 @@ def _explain(error: JetStreamError, find_problems: Callable[[], list[Problem]]) 
             error.add_advice(str(evolve(problem, err_code=0)))
 
 
-async def _stream_explained(
+async def _stream_with_differences(
     api: Api, name: str, config: StreamConfig, error: StreamExists, deadline: Deadline | None
 ) -> JetStreamError:
     try:
         actual = (await api.stream_info(name, deadline)).config
-        wanted = twinstream.models.effective_stream(config, _version(api))
+        effective = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
         # Raise the server's error without the differences.
         return error
-    return error.with_differences(differences(wanted, actual, config))
+    return error.with_differences(differences(effective, actual, config))
 
 
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
@@ -352,10 +354,10 @@ def _consumer_differences(
     api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
 ) -> tuple[Difference, ...]:
     try:
-        wanted = twinstream.models.effective_consumer(config, stream, _version(api))
+        effective = twinstream.models.effective_consumer(config, stream, _version(api))
     except ValueError:
         # The server is older than the rules, so its defaults are unknown. Return only the
         # differences of fields that the user has set.
         found = differences(config, actual, config)
         return tuple(each for each in found if each.wanted is not None)
-    return differences(wanted, actual, config)
+    return differences(effective, actual, config)

@@ -129,7 +129,7 @@ async def restore_stream(
         answer, cut = what
         await sending(answer).give_up(cut)
 
-    answer = await _begin(api, backup.stream_name, request, undo)
+    answer = await _request_restore(api, backup.stream_name, request, undo)
     made = await sending(answer).run()
     _LOG(Restored(backup.stream_name, backup.size, monotonic() - began))
     return Stream(api, made.config.name or "", made)
@@ -144,7 +144,7 @@ def _deliver_subject(answer: dict[str, Any], stream: str) -> str:
     return found
 
 
-async def _begin(
+async def _request_restore(
     api: Api,
     stream: str,
     request: dict[str, Any],
@@ -339,14 +339,14 @@ class _Sending:
             chunks = await aside(lambda: self._read(file, window // 2 + 1))
             for chunk in chunks:
                 while len(self._in_flight) >= window:
-                    await self._settle()
+                    await self._wait_for_oldest()
                 deadline = self._api.deadline()
                 answer = await replies.send(subject, b"", chunk, deadline, signal=self._signal)
                 self._in_flight.append((answer, chunk))
             if not chunks:
                 break
         while self._in_flight:
-            await self._settle()
+            await self._wait_for_oldest()
 
     async def _send_chunk(self, chunk: bytes, timeout: float, patience: float) -> Frame:
         """Send a chunk and return the response. Repeat it while there are no responders.
@@ -360,7 +360,7 @@ class _Sending:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))
         return [piece for piece in pieces if piece]
 
-    async def _settle(self) -> None:
+    async def _wait_for_oldest(self) -> None:
         """Wait for the server's response to the oldest chunk in flight, and count the chunk."""
         answer, chunk = self._in_flight[0]
         replies = self._api.transport.replies

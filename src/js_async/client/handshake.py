@@ -71,22 +71,22 @@ class Handshake:
     async def open(self, address: ServerAddress, deadline: Deadline) -> bool:
         """Open the TCP connection, wait for INFO and establish TLS if it is required.
 
-        Return True if the server sent INFO in plain text before TLS was established. An attacker in
-        the network may have changed such an INFO. Return False if INFO arrived over TLS, or if no
-        TLS is used.
+        Return True if the connection uses TLS, but INFO arrived in plain text before TLS was
+        established. An attacker in the network may have changed such an INFO.
         """
         self._heard = Signal()
         self._refusal = ""
         self._end = None
         tls = self._options.tls
         first = tls is not None and tls.handshake_first
-        given = None if tls is None else tls.server_name
-        name = address.name if given is None else certificate_name(given)
+        own_name = None if tls is None else tls.server_name
+        name = address.name if own_name is None else certificate_name(own_name)
         context = tls_context(tls) if tls is not None and first else None
         await self._link.open(address.host, address.port, deadline, context, name, self._shuffle)
         await self._wait(self._heard, deadline, "INFO")
         info = self._info
-        if not first and (tls is not None or address.tls or info.tls_required):
+        wants_tls = tls is not None or address.tls or info.tls_required
+        if wants_tls and not first:
             if not (info.tls_required or info.tls_available):
                 raise ConnectionFailed("TLS was requested, but the server does not offer it")
             await self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)

@@ -166,7 +166,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
 
         The server then delivers messages although no caller waits for them.
         """
-        held = await self.acquire(deadline)
+        has_turn = await self.acquire(deadline)
         try:
             channel, engine = await self.open()
             if self._transport.is_connected and not self._is_stale(channel):
@@ -174,7 +174,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
                 self._sort(channel, engine)
                 await self._driver.carry_out(channel, engine, False)
         finally:
-            self.turn.release(held)
+            self.turn.release(has_turn)
 
     # ---- lifecycle
 
@@ -285,7 +285,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         """Return whether `AckProgress` closed the mailbox although the buffer is still in use."""
         return self.progress.gave_up and not (self._draining or self._closed)
 
-    async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
+    async def _reopen_channel(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
         """Return the channel to use. Open a new one if `AckProgress` closed the current mailbox."""
         if channel is self._channel:
             fresh = await self._recovery.channels.take()
@@ -330,7 +330,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             if engine.still_wanted == 0:
                 break
             if self._is_stale(channel):
-                channel = await self._come_back(channel, engine)
+                channel = await self._reopen_channel(channel, engine)
                 continue
             if ready.messages:
                 now = monotonic()
@@ -360,10 +360,13 @@ class MessageBuffer(ItemSource[Message[Any]]):
             await self._driver.carry_out(channel, engine, ready.has_waited)
             if self._ends(channel, is_late):
                 break
-            may_pass = engine.may_pass()
+            # Ask before the wait, to save time between the arrival of a message and its return.
+            may_skip_buffer = engine.may_pass()
             is_set = await self._wait(channel, deadline.earlier(engine.wake_at()))
-            if may_pass and (message := self._pass(channel, engine)) is not None:
-                return message
+            if may_skip_buffer:
+                message = self._take_directly(channel, engine)
+                if message is not None:
+                    return message
             is_late = deadline.expired()
             if is_late and not is_set:
                 raise NothingInTime("no message in time")
@@ -402,7 +405,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             raise NothingInTime("no message in time")
         return self._drained
 
-    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
+    def _take_directly(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.
 
         Also return None if the message is late, or if the connection was lost or restored. The
@@ -412,6 +415,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         box, now = channel.box, monotonic()
         delivery = self.ready.delivery(box)
         changed = not self._driver.has_same_connection()
+        # Several frames, and all that needs a report to the engine first, take the usual path.
         if len(box.frames) != 1 or self._closed or changed or now >= delivery.late_at:
             return None
         try:

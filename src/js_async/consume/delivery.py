@@ -83,7 +83,7 @@ def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
 
     This is so if the consumer delivers each message at most once, or if it is not durable. Usually
     only one client uses a consumer that is not durable, and the server deletes such a consumer when
-    it is inactive. Return False otherwise, or if the configuration is unknown.
+    it is inactive. Return False if the configuration is unknown.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)

@@ -54,29 +54,29 @@ class ItemSource(Closable, Generic[T]):
         raise NotImplementedError
 
     def take_nowait(self) -> T | None:
-        """Return an item that needs neither the lock nor a wait, or None.
+        """Return an item if one can be taken at once and without the lock, else None.
 
-        None does not show that no item is buffered: only `take` decides that.
+        After None, an item may still be buffered: `take` finds it.
         """
         return None
 
     async def take(self, deadline: Deadline) -> T | None:
         """Return the next item, or None when the source has ended.
 
-        Raises `NothingInTime` if no item arrived before the deadline, or another `RequestTimeout`
-        if it is known why.
+        Raises `NothingInTime` if no item arrived before the deadline. If the reason is known,
+        another `RequestTimeout` names it.
         """
         item = self.take_nowait()
         if item is not None:
             return item
-        lock, held, item = self.turn, False, None
+        lock, has_turn, item = self.turn, False, None
         caller = Caller()
         self._takers[caller.key] = caller
         try:
-            held = lock.try_acquire() or await self.acquire(deadline)
+            has_turn = lock.try_acquire() or await self.acquire(deadline)
             item = await self._take_next(deadline)
         finally:
-            lock.release(held)
+            lock.release(has_turn)
             if item is None and self.is_ended:
                 self._takers.pop(caller.key, None)
         return item

@@ -121,11 +121,11 @@ class Message(CoreMessage, Generic[P]):
     def time_left(self) -> float | None:
         """The number of seconds until ack_wait is over and the server may redeliver the message.
 
-        Negative if ack_wait is over. None if it is unknown, or if the consumer requires no
-        acknowledgements. The client counts from its last progress report, or else from the arrival
-        of the message. The server counts from the sending of the message, which is slightly
-        earlier. If a busy program delayed the reader, the client counts from when it read the
-        message.
+        Negative if ack_wait is over. None if the client does not know the consumer's ack_wait, or
+        if the consumer requires no acknowledgements. The client counts from its last progress
+        report, or else from the arrival of the message. The server counts from the sending of the
+        message, which is slightly earlier. If a busy program delayed the reader, the client counts
+        from when it read the message.
         """
         wait = self._delivery.ack_wait
         if wait is None:
@@ -137,12 +137,12 @@ class Message(CoreMessage, Generic[P]):
     def is_late(self) -> bool:
         """Whether ack_wait may be over on the server. The server may then redeliver the message.
 
-        True if `time_left` is at most 0.05 s, or at most a twentieth of the consumer's `ack_wait`
-        if that is less. The margin allows for the transit time of the message. False if
-        `time_left` is None.
+        True if `time_left` is at most 0.05 s. For an `ack_wait` below 1 s, the margin is a
+        twentieth of the `ack_wait` instead. The margin allows for the transit time of the message.
+        False if `time_left` is None.
         """
-        left, wait = self.time_left, self._delivery.ack_wait
-        return left is not None and wait is not None and left <= ahead(wait)
+        remaining, wait = self.time_left, self._delivery.ack_wait
+        return remaining is not None and wait is not None and remaining <= ahead(wait)
 
     async def ack(self) -> None:
         """Acknowledge the message as processed."""

@@ -155,12 +155,12 @@ class OrderedBuffer(ItemSource[Message[Any]]):
 
         A read of new messages then includes all messages that are stored from now on.
         """
-        held = await self.acquire(deadline)
+        has_turn = await self.acquire(deadline)
         try:
             if self._consumer.messages is None:
                 await self._replace_consumer(deadline)
         finally:
-            self.turn.release(held)
+            self.turn.release(has_turn)
 
     async def enter(self) -> None:
         """Begin a read of new messages, so that it includes those stored from now on.
@@ -190,11 +190,11 @@ class OrderedBuffer(ItemSource[Message[Any]]):
 
         `reason` is for the report.
         """
-        held = await self.acquire(self._api.deadline())
+        has_turn = await self.acquire(self._api.deadline())
         try:
             await self._reset(reason)
         finally:
-            self.turn.release(held)
+            self.turn.release(has_turn)
 
     async def leave_earlier_stream(self, stream: StreamInfo) -> bool:
         """Leave the consumer if the stream was re-created since the consumer's creation.
@@ -212,12 +212,12 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         return self._take_buffered() or await self._take_in_order(deadline)
 
     def _take_buffered(self) -> Message[Any] | None:
-        """Return the next message if it is buffered and in order, else None.
+        """Return the next message if it is buffered and in order.
 
-        Also return None if the message is skipped, or if `_take_in_order` must first replace the
-        consumer.
+        In all other cases, return None. `_take_in_order` then waits or replaces the consumer.
         """
         messages, read = self._consumer.messages, self._read
+        # The read is over, has no current consumer, or must first return a message it put back.
         if (
             messages is None
             or self._unread is not None
@@ -253,7 +253,7 @@ class OrderedBuffer(ItemSource[Message[Any]]):
             return
         next_seq, at = read.next_consumer_seq, read.position
         parse = self._positions.read
-        kept = None
+        after_gap = None
         # The fast path of `take_nowait` without a call for each message.
         ready, reserved = messages.ready.messages, messages.ready.reserved
         for _ in range(len(ready) - reserved):
@@ -266,14 +266,14 @@ class OrderedBuffer(ItemSource[Message[Any]]):
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
                 # There is a gap. The next consumer delivers the messages after it again.
-                kept = message
+                after_gap = message
                 break
             next_seq += 1
             if position[0] > at:
                 at = position[0]
                 use(frame, position)
         read.take_run(next_seq - 1, at)
-        self._unread = kept
+        self._unread = after_gap
 
     def _is_filled(self) -> bool:
         return self.buffered > 0
@@ -302,11 +302,9 @@ class OrderedBuffer(ItemSource[Message[Any]]):
                 await messages.drain()
             try:
                 message, self._unread = self._unread, None
-                if message is not None:
-                    pass
-                elif self._probes.are_needed:
+                if message is None and self._probes.are_needed:
                     message = await self._probes.take(messages, deadline)
-                else:
+                elif message is None:
                     message = await messages.take(deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
                 await self._reset_after_gap(messages, str(error))
@@ -349,9 +347,9 @@ class OrderedBuffer(ItemSource[Message[Any]]):
         """Fetch a batch of messages. `take` and `fetch` share a buffer."""
         limits = fetch_limits(max_messages, max_bytes, timeout, wait)
         ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
-        held, begin = False, None
+        has_turn, begin = False, None
         try:
-            held = await self.acquire(ends)
+            has_turn = await self.acquire(ends)
             begin = self._read.mark(), self._still_wanted
             return await self._fetch(limits, ends, wait)
         except BaseException:
@@ -360,9 +358,9 @@ class OrderedBuffer(ItemSource[Message[Any]]):
                 self._go_back(*begin)
             raise
         finally:
-            if held:
+            if has_turn:
                 self._probes.end_check()
-            self.turn.release(held)
+            self.turn.release(has_turn)
 
     def _go_back(self, mark: Mark, left: int | None) -> None:
         if self._read.mark() != mark:

@@ -88,7 +88,7 @@ class PullDriver:
         return PullEngine(self.limits, channel.token, now)
 
     def has_same_connection(self) -> bool:
-        """Return whether the connection was neither lost nor restored since the last report."""
+        """Return whether the connection is the one that the engine knows of, and is not lost."""
         transport = self._recovery.api.transport
         return transport.epoch == self._epoch and transport.is_connected
 
@@ -131,13 +131,15 @@ class PullDriver:
         actions = deque(engine.poll(monotonic(), watch=waited))
         try:
             while actions:
-                await self._do(channel, engine, actions.popleft())
+                await self._carry_out_one(channel, engine, actions.popleft())
         finally:
             # The call was interrupted. The next call carries out the remaining actions.
             if actions:
                 engine.put_back(actions)
 
-    async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
+    async def _carry_out_one(
+        self, channel: PullChannel, engine: PullEngine, action: Action
+    ) -> None:
         """Carry out one action of the pull engine."""
         match action:
             case SendPull(token, batch, max_bytes):
@@ -205,16 +207,16 @@ class PullDriver:
         info, apply the policy after a minute without responders.
         """
         try:
-            gone = None if self.doubt.is_known else await self._recovery.is_gone()
+            deletion = None if self.doubt.is_known else await self._recovery.is_gone()
         except PermissionDenied:
             # The user may not request the consumer's info. Start the timer `doubt`. It returns an
             # error after a minute without responders.
-            gone = None
+            deletion = None
             self.doubt.grow(monotonic())
         except FAILED_REQUEST:
             # The consumer or the API has no leader now: keep pulling.
             return
-        error = self.doubt.grow(monotonic()) if self.doubt.is_known else gone
+        error = self.doubt.grow(monotonic()) if self.doubt.is_known else deletion
         if error is not None:
             self._recover_or_end(engine, error)
 

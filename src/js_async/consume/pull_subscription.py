@@ -87,7 +87,7 @@ class PullChannel:
         """Wait until connected, send the request of a fetch, and return the state of the fetch."""
         transport, box, subject = self._api.transport, self.box, self._subject
         if not transport.is_connected:
-            limits, patience = await self._connected(limits, patience)
+            limits, patience = await self._wait_until_connected(limits, patience)
         if box.frames:
             await self.give_back(box.take_all())
         self.epoch = transport.epoch
@@ -99,7 +99,7 @@ class PullChannel:
         box.signal.clear()
         if not transport.write(subject, reply, b"", body, True):
             # The connection may have been lost since the last request.
-            limits, patience = await self._connected(limits, patience)
+            limits, patience = await self._wait_until_connected(limits, patience)
             self.epoch = transport.epoch
             body = self._body(limits.max_messages, limits.max_bytes, limits)
             await transport.send(subject, reply, b"", body, True)
@@ -182,7 +182,9 @@ class PullChannel:
             fetch.lost()
         fetch.check(monotonic(), box.heard_at)
 
-    async def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
+    async def _wait_until_connected(
+        self, limits: PullLimits, patience: float
+    ) -> tuple[PullLimits, float]:
         """Wait for the connection; return the fetch's limits and timeout, less the time waited."""
         end = Deadline.after(patience)
         # A fetch that does not wait for messages may still wait for a short reconnect.
@@ -190,8 +192,8 @@ class PullChannel:
         await self._api.transport.ready(self._api.deadline().earlier(longest))
         if limits.expires is None or not patience:
             return limits, patience
-        left = max(end.remaining(), _LEAST)
-        return evolve(limits, expires=left), left
+        remaining = max(end.remaining(), _LEAST)
+        return evolve(limits, expires=remaining), remaining
 
     async def give_back(self, frames: list[Frame]) -> None:
         """Send a NAK to the server for each message among `frames`. No caller took them."""

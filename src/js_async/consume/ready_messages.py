@@ -169,13 +169,13 @@ class ReadyMessages:
             self.has_waited = False
         wanted = engine.still_wanted
         if wanted is not None and len(self.messages) > wanted:
-            self._cut(engine, wanted)
+            self._drop_surplus(engine, wanted)
 
-    def _cut(self, engine: PullEngine, wanted: int) -> None:
+    def _drop_surplus(self, engine: PullEngine, wanted: int) -> None:
         """Remove messages beyond `stop_after`.
 
-        Such messages arrive if the server answers both a request that was sent before a reconnect
-        and the repetition of this request.
+        Such messages arrive after a reconnect. The client then repeats its pull request, and the
+        server may answer the first request, too.
         """
         while len(self.messages) > max(0, wanted):
             self._surplus.append(self.messages.pop())

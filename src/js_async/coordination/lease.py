@@ -49,7 +49,7 @@ class Lease(BlockHint):
         observers = self._slot.observers
         if observers is not None and not self._leaving:
             self._operation = observers.begin("lock", self._slot.kind, self.name)
-        self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
+        self._task = spawn(self._renew_until_end, f"twinstream-lease-{self.name}")
 
     def _abandon(self) -> None:
         """Release a slot whose request has an unknown outcome, in the background."""
@@ -159,7 +159,7 @@ class Lease(BlockHint):
 
     # ---- renewing
 
-    async def _keep(self) -> None:
+    async def _renew_until_end(self) -> None:
         """Carry out the actions of the engine, which renews the slot, until the lease has ended."""
         engine = self._engine
         try:

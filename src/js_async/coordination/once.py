@@ -101,13 +101,13 @@ class Once:
 
         async def failed(error: BaseException) -> None:
             note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
-            await self._end(slot, lease, self._final(_FAILED, note=note), timeout)
+            await self._store_final(slot, lease, self._final(_FAILED, note=note), timeout)
 
         async with AsyncOnError(failed):
             data = _bytes(await call(work, lease))
             self._check_size(data)
         final = self._final(_DONE, data=data)
-        await self._end(slot, lease, final, timeout)
+        await self._store_final(slot, lease, final, timeout)
         return OnceResult(
             state=_DONE,
             data=data,
@@ -135,7 +135,9 @@ class Once:
             owner=self._place.owner, tenure="", attempt=0, state=state, note=note, data=data
         )
 
-    async def _end(self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds) -> None:
+    async def _store_final(
+        self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds
+    ) -> None:
         slot.final, slot.final_ttl = final, self._keep
         if await lease.release(timeout=timeout):
             return
@@ -178,7 +180,7 @@ class Once:
         try:
             while not deadline.expired():
                 box.take_all()
-                found = await self._ended(deadline)
+                found = await self._result_if_ended(deadline)
                 if isinstance(found, OnceResult):
                     return found
                 if found is None:
@@ -191,7 +193,7 @@ class Once:
             await transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{reason}")
 
-    async def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+    async def _result_if_ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
         """Return the result if the work has ended, else None.
 
         If the request failed temporarily, returns the error.

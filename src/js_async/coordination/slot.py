@@ -84,7 +84,7 @@ class Place:
         await self.api.transport.ready(deadline)
         self.api.require(_SINCE, "coordination (a time to live for each message)")
         # Callers that begin together may each check the stream, or create it, which is harmless.
-        self._note(await self._created(deadline))
+        self._note(await self._open_stream(deadline))
         self._is_checked = True
 
     async def check(self, deadline: Deadline | None = None) -> None:
@@ -108,7 +108,7 @@ class Place:
             error.add_advice(f"Coordination(jet, {self.stream!r}, create=True) creates it")
             raise
 
-    async def _created(self, deadline: Deadline) -> StreamInfo:
+    async def _open_stream(self, deadline: Deadline) -> StreamInfo:
         """Return the info of the stream, which is created if that is asked for."""
         if self._config is None:
             return await self._existing(deadline)
@@ -253,7 +253,7 @@ class Slot:
                 case Put():
                     await self._store_record(action, deadline)
                 case Look():
-                    engine.looked(await self._look(deadline), unsleeping())
+                    engine.looked(await self._read_record(deadline), unsleeping())
                 case Drop():
                     found = await self.slots.drop(action.seq, deadline)
                     engine.dropped(found, unsleeping())
@@ -271,7 +271,7 @@ class Slot:
             if engine.phase is Phase.HELD:
                 self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
 
-    async def _look(self, deadline: Deadline) -> SlotRecord | None:
+    async def _read_record(self, deadline: Deadline) -> SlotRecord | None:
         """Return the record of the slot, or None if the slot is free.
 
         If the engine needs proof that the reply is final, the call asks the leader that most

@@ -272,13 +272,15 @@ class Processing(BackgroundWork):
         except (ConnectionClosed, OutcomeUnknown, UnsuitableSettings, WrongHandler):
             raise
         except Exception as error:
-            await self._later(message, error)
+            await self._return_later(message, error)
         else:
             # If an outcome is unknown, do not acknowledge the message. When it is redelivered, the
             # outcome is determined.
-            await (self._confirm(message) if unknown is None else self._later(message, unknown))
+            await (
+                self._confirm(message) if unknown is None else self._return_later(message, unknown)
+            )
 
-    async def _later(self, message: Message, error: Exception) -> None:
+    async def _return_later(self, message: Message, error: Exception) -> None:
         step = min(message.metadata.num_delivered, len(self._delays)) - 1
         delay = self._delays[step]
         if not message.is_acknowledged:

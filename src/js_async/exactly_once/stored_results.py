@@ -70,9 +70,9 @@ class KnownResults:
     async def of(self, message: Message, results: Sequence[PublishRequest]) -> Collection[str]:
         """Return the ids of stored results, including those of `results` that are stored.
 
-        No ids are returned if they are not needed: if `message` is delivered for the first time, or
-        if the server still refuses duplicates of its results. Raises `OutcomeUnknown` if limits
-        removed messages that may have been results.
+        The result is empty for the first delivery of `message`, which has no results yet. It is
+        also empty as long as the server refuses duplicates of the results. Raises `OutcomeUnknown`
+        if limits removed messages that may have been results.
         """
         if not results or message.metadata.num_delivered == 1:
             return ()

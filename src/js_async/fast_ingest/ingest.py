@@ -71,8 +71,9 @@ class Ingest:
         self._barren = 0
         self._signal: Final = Signal()
         # The lock keeps messages in the order of their numbers, because a wrong order would end the
-        # batch. A sender also holds the lock while the connection blocks. Only `_keep` can then
-        # wait for the lock, because only one caller may use a `FastIngest`.
+        # batch. A sender also holds the lock while the connection blocks. Then only
+        # `_commit_when_quiet` can wait for the lock, because only one caller may use a
+        # `FastIngest`.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._keeper: Task | None = None
@@ -92,7 +93,7 @@ class Ingest:
         stream = self._batch.stream
         check_stream(await self._api.config_of(stream, _SINCE, "fast ingest", deadline))
         await self._inbox.open()
-        self._keeper = spawn(self._keep, "twinstream-fast-ingest")
+        self._keeper = spawn(self._commit_when_quiet, "twinstream-fast-ingest")
 
     async def close(self) -> None:
         """Unsubscribe. Messages that are still in flight stay without an outcome."""
@@ -140,7 +141,7 @@ class Ingest:
             await self._send_backlog()
 
     async def look(self) -> None:
-        """Do nothing: `_keep` ends idle batches."""
+        """Do nothing: `_commit_when_quiet` ends idle batches."""
 
     async def until(self, entry: FastMessage) -> Ingested | PublishFailure:
         """Wait until every message has an outcome, and return that of `entry`."""
@@ -160,7 +161,7 @@ class Ingest:
                 await self._commit()
                 await self._renew()
 
-    async def _keep(self) -> None:
+    async def _commit_when_quiet(self) -> None:
         """Commit the current batch when no message was sent for `_QUIET` seconds."""
         while not await self._ended.sleep(Deadline.after(_LOOK)):
             if self._messages.in_flight and monotonic() - self._sent_at >= _QUIET:

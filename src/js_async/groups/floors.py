@@ -104,7 +104,7 @@ class Floors:
     def _added(self, partition: bytes, source: bytes) -> Place:
         place = self._places[partition, source] = Place(partition, source)
         if self._keeper is None:
-            self._keeper = spawn(self._keep, "twinstream-floors")
+            self._keeper = spawn(self._write_at_intervals, "twinstream-floors")
         return place
 
     async def skips(self, message: GroupMessage) -> bool:
@@ -145,7 +145,7 @@ class Floors:
                 earlier = places.get((place.partition, place.source))
         place.begin(stored, earlier)
 
-    async def _keep(self) -> None:
+    async def _write_at_intervals(self) -> None:
         """Write the floors at intervals, until `close`."""
         try:
             while not await self._ended.sleep(Deadline.after(_INTERVAL)):

@@ -78,7 +78,7 @@ class RedeliveryOrder:
                 return None
             if self._gap_at is None:
                 return self._remember(message)
-            if not await self._settle(message):
+            if not await self._sort_redelivered(message):
                 return None
         message = self._sorted.popleft()
         self._buffer.progress.release(message)
@@ -105,7 +105,7 @@ class RedeliveryOrder:
             self._last_seq = seq
         return message
 
-    async def _settle(self, first: Message) -> bool:
+    async def _sort_redelivered(self, first: Message) -> bool:
         """Buffer messages until all unacknowledged ones were redelivered, then sort them.
 
         Does not wait longer than `patience` after the last gap. Returns False at the end of the

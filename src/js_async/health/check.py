@@ -104,17 +104,17 @@ class _Look:
         )
 
     async def subject_of(self, name: str, seq: int) -> str | None:
-        """Return the subject of a message; None if it or its stream was deleted, or is silent."""
+        """Return the subject of a message, or None if the message cannot be read."""
         try:
             stream = self._jet.bind_stream(name)
-            return (await stream.get_message(seq, timeout=self._left())).subject
+            return (await stream.get_message(seq, timeout=self._remaining())).subject
         except (MessageNotFound, StreamNotFound):
             return None
         except (RequestTimeout, JetStreamError) as error:
             self._check_silence(error)
             return None
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         """Return the seconds for the next request. Raises `RequestTimeout` if there are none."""
         if self._deadline.expired():
             raise RequestTimeout("the health check is incomplete: its timeout has passed")
@@ -123,20 +123,20 @@ class _Look:
     async def _ask_for_stream(self, name: str) -> None:
         try:
             stream = self._jet.bind_stream(name)
-            self._streams[name] = await stream.info(timeout=self._left())
+            self._streams[name] = await stream.info(timeout=self._remaining())
         except (RequestTimeout, JetStreamError) as error:
             self._check_silence(error)
             self._missing[name, ""] = str(error)
 
     async def _ask_for_streams(self) -> None:
-        listing = self._jet.streams(timeout=self._left())
+        listing = self._jet.streams(timeout=self._remaining())
         async for info in listing:
             self._streams[info.config.name or ""] = info
         self._note_absent(listing.missing, listing.offline, lambda name: (name, ""))
 
     async def _ask_for_consumers(self, stream: str) -> None:
         """Request the states of a stream's consumers. Note those that did not respond."""
-        listing = self._jet.bind_stream(stream).consumers(timeout=self._left())
+        listing = self._jet.bind_stream(stream).consumers(timeout=self._remaining())
         try:
             async for consumer in listing:
                 self._consumers[stream, consumer.name] = consumer

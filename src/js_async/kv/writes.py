@@ -149,7 +149,7 @@ class BucketWrites:
         tries = WriteAttempts(deadline)
         tries.lost()
         while True:
-            found = await self._look(key, request, tries)
+            found = await self._last_message(key, request, tries)
             at = 0 if found is None else found.seq
             if found is not None and at > seen:
                 if not _is_same(found, request):
@@ -159,12 +159,12 @@ class BucketWrites:
                     ) from error
                 self._place.wrote(key, at)
                 return at
-            again = await self._repeated(key, request, at, tries)
+            again = await self._write_again(key, request, at, tries)
             if again is not None:
                 self._place.wrote(key, again)
                 return again
 
-    async def _look(
+    async def _last_message(
         self, key: str, request: PublishRequest, tries: WriteAttempts
     ) -> StreamMessage | None:
         """Return the last message of the key from the stream's leader, or None if there is none."""
@@ -182,7 +182,7 @@ class BucketWrites:
                     raise
                 await sleep(tries.pause(error, request.subject))
 
-    async def _repeated(
+    async def _write_again(
         self, key: str, request: PublishRequest, at: int, tries: WriteAttempts
     ) -> int | None:
         """Repeat the write if the key is still at revision `at`, and return the new revision.
@@ -254,7 +254,7 @@ class BucketWrites:
                 entry = maker.of_stored(self._as_here(outcome.message, key))
                 if entry.is_value:
                     raise KeyExists.at(entry)
-                seq = await self._over(entry, key, data, rollup, ttl, tries)
+                seq = await self._replace_marker(entry, key, data, rollup, ttl, tries)
                 if seq is not None:
                     self._place.wrote(key, seq)
                     return seq
@@ -271,7 +271,7 @@ class BucketWrites:
         subject = self._place.subjects.stored + key
         return found if found.subject == subject else evolve(found, subject=subject)
 
-    async def _over(
+    async def _replace_marker(
         self,
         marker: Entry[Any],
         key: str,

@@ -61,15 +61,15 @@ async def get_file(
     content, seq, files, is_kept = None, 1, ExitStack(), resume
     try:
         # The stack also gets the file if the call is cancelled while the file is opened.
-        file = await whole(lambda: files.enter_context(_opened(part)))
+        file = await whole(lambda: files.enter_context(_open_locked(part)))
         if resume and await whole(lambda: file.tell() > 0):
             index, content = await chunk_index(place, info), Content(info)
-            seq = await whole(lambda: _resumed(part, index, content))
+            seq = await whole(lambda: _resume(part, index, content))
         async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
             while portion := await next_portion(reader):
                 await whole(partial(file.writelines, portion))
-            await whole(lambda: _synced(file))
-        await whole(lambda: _moved(part, path))
+            await whole(lambda: _sync(file))
+        await whole(lambda: _move(part, path))
         is_kept = True
     except BlockingIOError:
         # Another call writes the file, so this call must not remove it.
@@ -80,12 +80,12 @@ async def get_file(
         is_kept = False
         raise
     finally:
-        await whole(lambda: _closed(files, None if is_kept else part))
+        await whole(lambda: _close(files, None if is_kept else part))
     await whole(lambda: _remove(leftovers))
     return reader.info
 
 
-def _closed(files: ExitStack, unwanted: Path | None) -> None:
+def _close(files: ExitStack, unwanted: Path | None) -> None:
     # Remove the file before its lock is released, so that no other call uses it.
     with files:
         if unwanted is not None:
@@ -114,13 +114,13 @@ def _target(path: Path) -> Path:
     return target
 
 
-def _opened(part: Path) -> BinaryIO:
+def _open_locked(part: Path) -> BinaryIO:
     """Open the temporary file at its end, or create it; lock it until it is closed.
 
     Raises `BlockingIOError` if another call has locked it.
     """
     while True:
-        file = _unlocked(part)
+        file = _unlock(part)
         with OnFailure(file.close):
             if not _is_locked(file):
                 raise BlockingIOError(errno.EAGAIN, "another call is writing this file", str(part))
@@ -130,7 +130,7 @@ def _opened(part: Path) -> BinaryIO:
         file.close()
 
 
-def _unlocked(part: Path) -> BinaryIO:
+def _unlock(part: Path) -> BinaryIO:
     if part.exists():
         # Raises `OSError` for a FIFO, a device or a folder.
         open_regular(part).close()
@@ -171,27 +171,27 @@ def _remove(leftovers: list[Path]) -> None:
             each.unlink()
 
 
-def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:
+def _resume(part: Path, index: list[StoredChunk], content: Content) -> int:
     """Truncate the temporary file of an earlier call to whole chunks; add these to `content`.
 
     Returns the sequence of the next chunk, or 1 if the file has all chunks.
     """
     with open_regular(part) as file:
         count, size = resumed_at(index, os.fstat(file.fileno()).st_size)
-        left = size
-        while left and (piece := file.read(min(left, _PIECE))):
+        remaining = size
+        while remaining and (piece := file.read(min(remaining, _PIECE))):
             content.resume(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     os.truncate(part, size)
     content.resumed(count)
     return index[count].seq if count < len(index) else 1
 
 
-def _synced(file: BinaryIO) -> None:
+def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
 
 
-def _moved(part: Path, path: Path) -> None:
+def _move(part: Path, path: Path) -> None:
     os.replace(part, path)
     sync([path.parent])

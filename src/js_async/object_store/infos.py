@@ -317,7 +317,7 @@ class ObjectPlace:
     ) -> Replaced:
         """Call `make` with the current metadata of an object, and store the result.
 
-        The argument of `make` is None if the object has no metadata, or if the metadata is invalid.
+        The argument of `make` is None if the object has no valid metadata.
         If another client writes first, `make` is called again with the newer metadata, until the
         deadline. Metadata with the subject that nats.java uses is removed. `content` is
         finished before the metadata is stored for the first time.

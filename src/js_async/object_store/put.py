@@ -98,7 +98,7 @@ class ObjectUpload:
             chunk_size(meta.chunk_size, limit, place.config.max_msg_size)
         )
         self._chunks: Final = _Chunks(
-            place, self._nuid, check_whole(window, "window"), timeout, self._progressed
+            place, self._nuid, check_whole(window, "window"), timeout, self._report_progress
         )
         self._size: int | None = None
         # Whether the metadata was sent, so that the object may be stored.
@@ -122,18 +122,18 @@ class ObjectUpload:
             self._is_sent = True
             return info
 
-        async with AsyncOnError(self._failed):
+        async with AsyncOnError(self._clean_up):
             with StoreErrors(self._place.bucket):
                 async with self._chunks:
                     await self._send(source)
-                info = self._described()
+                info = self._new_info()
                 replaced = await self._place.replace(
                     self._meta.name, describe, content=self._chunks
                 )
         await self._remove_old(replaced)
         return replaced.new
 
-    async def _failed(self, error: BaseException) -> None:
+    async def _clean_up(self, error: BaseException) -> None:
         """Remove the chunks, unless the object may be stored. Raise an error of the SDK."""
         name = self._meta.name
         if self._is_sent and not _is_refusal(error):
@@ -141,7 +141,7 @@ class ObjectUpload:
                 raise _unknown(name, error) from error
             return
         failed = ObjectPutFailed(f"object {name!r} is not stored: {error}")
-        failed.cleaned = await self._cleaned(error)
+        failed.cleaned = await self._remove_chunks(error)
         if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
             raise failed from error
 
@@ -160,7 +160,7 @@ class ObjectUpload:
             await chunks.send(last)
         await chunks.flush()
 
-    def _described(self) -> ObjectInfo:
+    def _new_info(self) -> ObjectInfo:
         """Return the metadata of the content that was sent.
 
         Raises `DigestMismatch` if the caller gave another digest.
@@ -182,12 +182,12 @@ class ObjectUpload:
             sha=sha,
         )
 
-    def _progressed(self, transferred: int) -> None:
+    def _report_progress(self, transferred: int) -> None:
         if self._on_progress is not None:
             name = self._meta.name
             self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
 
-    async def _cleaned(self, error: BaseException) -> bool:
+    async def _remove_chunks(self, error: BaseException) -> bool:
         """Remove the chunks, even after a cancellation; return whether that succeeded."""
         failures: list[TwinstreamError] = []
 
@@ -314,8 +314,8 @@ class _Chunks:
             self._alone.forget()
             request = self._alone.request
             with suppress(TwinstreamError):
-                again = PublishedMessage(self._place.api, request, ObjectRetry(), self._timeout)
-                await again.acknowledged()
+                repeat = PublishedMessage(self._place.api, request, ObjectRetry(), self._timeout)
+                await repeat.acknowledged()
 
     async def __aenter__(self) -> Self:
         return self
@@ -371,9 +371,9 @@ class _Chunks:
             self._place.check_ack(ack)
         for ack in acks:
             await self._place.remove_message(ack.seq)
-        again = [handle.request.data for handle in self._in_flight]
+        payloads = [handle.request.data for handle in self._in_flight]
         self._in_flight.clear()
         self._bytes = 0
         self._window = max(self._window // 2, 1)
-        for chunk in again:
+        for chunk in payloads:
             await self._send(chunk)

@@ -181,7 +181,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
         while not (self._ready or self._content.is_whole or self._closed):
             if self._reader is None:
                 self._reader = self._open()
-                self._begin()
+                self._begin_operation()
             self._place.check_time()
             page = await self._reader.next_page()
             if page is None:
@@ -196,7 +196,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
     def _take(self, payloads: list[bytes]) -> None:
         self._ready.extend(self._content.take(payloads))
 
-    def _begin(self) -> None:
+    def _begin_operation(self) -> None:
         observers = self._place.api.transport.observers
         if observers is not None and self._operation is None:
             stream = self._place.stream.name

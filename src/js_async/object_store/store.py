@@ -508,7 +508,7 @@ class ObjectStore(NoContainer):
 
         async def run() -> None:
             try:
-                outcome.append(await self._renamed(place, name, changed))
+                outcome.append(await self._rename_object(place, name, changed))
             except TwinstreamError as error:
                 outcome.append(error)
 
@@ -518,7 +518,7 @@ class ObjectStore(NoContainer):
             raise found
         return found
 
-    async def _renamed(
+    async def _rename_object(
         self, place: ObjectPlace, name: str, changed: Callable[[ObjectInfo], ObjectInfo]
     ) -> ObjectInfo:
         """Store the metadata under the new name, then remove the old name.

@@ -198,7 +198,7 @@ class OutboxSender:
                     self._failures.clear()
                 else:
                     lanes.hold(event)
-                    gravest = graver(gravest, await self._failed(event, result))
+                    gravest = graver(gravest, await self._report_failed(event, result))
             if len(done) >= _TOGETHER:
                 await self._finish(done)
                 done = []
@@ -210,7 +210,9 @@ class OutboxSender:
         for event in batch:
             if event.damage:
                 lanes.hold(event)
-                await self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
+                await self._report_failed(
+                    event, BadArgument(f"damaged in the outbox: {event.damage}")
+                )
         return [event for event in batch if not event.damage]
 
     async def _scan_again(self, window: OutboxWindow) -> None:
@@ -225,7 +227,7 @@ class OutboxSender:
             if self._window is not None:
                 self._window.forget(done)
 
-    async def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
+    async def _report_failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
         """Report a failed event. Mark it as refused if it can never be stored.
 
         Return the error if the event should be sent again, else None.

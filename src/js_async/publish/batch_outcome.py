@@ -60,7 +60,7 @@ class BatchTrace:
         """
         while not deadline.expired():
             try:
-                ack = await self._look(deadline)
+                ack = await self._find_once(deadline)
                 if ack is not None or self.is_absent:
                     return ack
             except (NoResponders, ConnectionLost) as error:
@@ -71,12 +71,12 @@ class BatchTrace:
             await sleep(min(_PAUSE, deadline.remaining()))
         return None
 
-    async def _look(self, deadline: Deadline) -> PubAck | None:
+    async def _find_once(self, deadline: Deadline) -> PubAck | None:
         """Close the batch on the server, and search the stream for its last message.
 
         Returns the batch's acknowledgement, or None if the stream does not contain the batch.
         """
-        await self._shut(deadline)
+        await self._close_on_server(deadline)
         name = await self._stream(deadline)
         info = await self._api.stream_info(name, deadline)
         since = self._since(info)
@@ -89,7 +89,7 @@ class BatchTrace:
         self.found = f"stream {name} does not contain it" + (f", but {doubt}" if doubt else "")
         return None
 
-    async def _shut(self, deadline: Deadline) -> None:
+    async def _close_on_server(self, deadline: Deadline) -> None:
         await self._api.transport.ready(deadline)
         drop = self._sheet.drop()
         frame = await self._api.transport.ask(self._subject, drop, b"", deadline)

@@ -70,7 +70,7 @@ class PublishedMessage:
         self._policy: Final = policy
         headers = publish_headers(request)
         self._subject: Final = known_subject(request.subject)
-        left = api.timeout if timeout is None else seconds(timeout)
+        patience = api.timeout if timeout is None else seconds(timeout)
         self._operation: Operation | None = None
         if api.transport.call_observers is not None:
             request, headers = self._observed(request)
@@ -90,9 +90,9 @@ class PublishedMessage:
                 self._subject, self._headers, request.data, fits, now=not early
             )
         self._repeatable: Final = bool(self._headers) and request.is_repeatable
-        self._ends_at: Final = now + left
+        self._ends_at: Final = now + patience
         # When to stop waiting for the response of the current attempt.
-        self._end = Deadline(now + policy.patience(left, self._repeatable, 0))
+        self._end = Deadline(now + policy.patience(patience, self._repeatable, 0))
         self._retries: PublishEngine | None = None
 
     async def acknowledged(self) -> PubAck:
@@ -130,7 +130,7 @@ class PublishedMessage:
                     case Listen():
                         step = await self._late_response(step.pause) or step.then
                     case Explain():
-                        step = await self._explained(step.silent)
+                        step = await self._explain(step.silent)
                     case Prove():
                         from js_async.publish.verify_stored import prove
 
@@ -244,7 +244,7 @@ class PublishedMessage:
             raise InvalidResponse(f"{self._describe(stray)}; {why}") from why
         await replies.wait(answer, self._end)
 
-    async def _explained(self, silent: bool) -> PubAck | Action:
+    async def _explain(self, silent: bool) -> PubAck | Action:
         """Find out why no stream acknowledged the message; return the engine's next action.
 
         If the response of the last attempt arrives before the deadline, evaluate it instead.

@@ -114,8 +114,8 @@ async def _find_last(
         target, {"subject": request.subject}, twinstream.models.StreamNamesResponse, deadline
     )
     for name in names.streams or ():
-        wanted = {"last_by_subj": request.subject}
-        last = await get_message(api, name, wanted, direct=False, headers=True)
+        query = {"last_by_subj": request.subject}
+        last = await get_message(api, name, query, direct=False, headers=True)
         if last.headers.get(MSG_ID) == request.msg_id:
             return twinstream.models.PubAck(stream=name, seq=last.seq, duplicate=True)
     raise OutcomeUnknown(

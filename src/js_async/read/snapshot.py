@@ -400,11 +400,11 @@ class _Snapshot:
     async def of_the_past(self, up_to_seq: int) -> int:
         """Collect the state at a sequence that the leader has reached, and return the sequence."""
         few = len(self._filters) <= _FEW_FILTERS
-        if not (self._direct and few and await self._past(up_to_seq)):
+        if not (self._direct and few and await self._collect_past(up_to_seq)):
             await self._read(RangeRead(1, up_to_seq + 1))
         return up_to_seq
 
-    async def _past(self, up_to_seq: int) -> bool:
+    async def _collect_past(self, up_to_seq: int) -> bool:
         """Collect the state by one direct get. Return False if that is not possible."""
         filters = self._filters or (EVERYTHING,)
         while True:

@@ -95,17 +95,17 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
     @property
     def report(self) -> ReadReport | None:
         """The report of the read, or None until it has ended."""
-        range_, left = self._range, self._page.seqs[self._at :]
+        range_, rest = self._range, self._page.seqs[self._at :]
         if range_ is None:
             return None
-        position = left[0] if left else self._position
+        position = rest[0] if rest else self._position
         if position < range_.end and not self._closed:
             return None
         return ReadReport(
             stream_name=self._stream,
             start=range_.start,
             end=range_.end,
-            messages=self._messages - len(left),
+            messages=self._messages - len(rest),
             position=position,
             reason=range_.read.reason if position >= range_.end else ReadEnd.CLOSED,
             overtaken_at=self._overtaken,

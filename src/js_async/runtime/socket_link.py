@@ -60,7 +60,7 @@ _LATE: Final = 1.0
 def _is_at_end(number: int) -> bool:
     """Return whether the peer of a socket has closed the connection. There may be unread bytes.
 
-    Also return False if the system cannot detect this, or if the descriptor `number` is closed.
+    Some systems cannot detect this. For them, and for a closed descriptor, the result is False.
     """
     if not _END or number < 0:
         return False
@@ -150,7 +150,7 @@ def _shut_down(sock: socket.socket | None) -> None:
             sock.shutdown(socket.SHUT_RDWR)
 
 
-def _cut(transport: asyncio.Transport) -> None:
+def _abort(transport: asyncio.Transport) -> None:
     """Abort a connection at once, even if other descriptors of its socket are open."""
     _shut_down(_duplicate(transport))
     transport.abort()
@@ -248,6 +248,7 @@ class Link:
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
         while transport is not None and self._transport is transport and not deadline.expired():
+            # Give the loop one iteration, in which it may call `connection_lost`.
             await asyncio.sleep(0)
         self._wrote_at = monotonic()
 
@@ -298,7 +299,7 @@ class Link:
 
     def _adopt(self, transport: asyncio.Transport) -> None:
         if self._closed:
-            _cut(transport)
+            _abort(transport)
             raise ConnectionError("the connection was closed meanwhile")
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._transport = transport
@@ -352,13 +353,13 @@ class Link:
             if self._transport is not None:
                 # The peer does not read any more. Abort, so that the transport does not wait until
                 # its data is sent.
-                _cut(self._transport)
+                _abort(self._transport)
             self._forget_socket(error)
 
     def abort(self, error: Exception | None) -> None:
         """If a socket is open, abort it and call `on_end` with `error`."""
         if self._transport is not None:
-            _cut(self._transport)
+            _abort(self._transport)
             self._forget_socket(error)
 
     def _forget_socket(self, error: Exception | None) -> None:
@@ -467,7 +468,7 @@ class Link:
         """Close the socket now, without calling `on_end`."""
         transport, _ = self._detach()
         if transport is not None:
-            _cut(transport)
+            _abort(transport)
 
     def drop(self, flag: Signal) -> None:
         """Flush and close the `Link` of a connection that the user dropped.
@@ -488,7 +489,7 @@ class Link:
         transport, _ = self._detach()
         if transport is not None:
             transport.close()
-            self._loop.call_later(_LATE, _cut, transport)
+            self._loop.call_later(_LATE, _abort, transport)
 
     async def close(self) -> None:
         """Flush and close the `Link` permanently, and return when the socket is closed.

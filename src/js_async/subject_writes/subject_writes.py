@@ -232,7 +232,7 @@ class SubjectWrite:
                 return self._stored(answer.seq)
             found = await self._last()
             if found is not None and not is_mine(found, self._id):
-                found = await self._confirmed(found)
+                found = await self._read_again(found)
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -328,7 +328,7 @@ class SubjectWrite:
                     raise
                 await sleep(self._tries.pause(error, self._request.subject))
 
-    async def _confirmed(self, found: StreamMessage) -> StreamMessage | None:
+    async def _read_again(self, found: StreamMessage) -> StreamMessage | None:
         """Return the last message of the subject, after another client's message was found.
 
         Neither the refusal nor `found` need be final: the leader that most replicas follow is asked

@@ -346,15 +346,15 @@ class Worker(BackgroundWork):
             await self._handle(*taken)
 
     async def _handle(self, key: Hashable, job: Job) -> None:
-        again: float | None = None
+        delay: float | None = None
         try:
-            again = await self._attempt(job)
+            delay = await self._attempt(job)
         finally:
-            if again is None:
+            if delay is None:
                 self._release(job)
                 await self._jobs.done(key, job)
             else:
-                await self._jobs.again(key, job, again)
+                await self._jobs.again(key, job, delay)
 
     async def _attempt(self, job: Job) -> float | None:
         """Call the handler once. Return the seconds until this worker retries, or None."""

@@ -80,7 +80,7 @@ def create_stream(
         adjusted = _with_stored_start(api, name, config, deadline)
         if adjusted is not None:
             return create_stream(api, name, adjusted, pedantic, deadline)
-        raise _stream_explained(api, name, config, error, deadline) from None
+        raise _stream_with_differences(api, name, config, error, deadline) from None
 
 
 def update_stream(
@@ -180,8 +180,10 @@ def _with_stored_start(
         return None
     from twinstream.models.mirror_start import keep_start
 
-    kept = keep_start(stored, config)
-    return None if kept is None else twinstream.models.decode(kept, twinstream.models.StreamConfig)
+    members = keep_start(stored, config)
+    if members is None:
+        return None
+    return twinstream.models.decode(members, twinstream.models.StreamConfig)
 
 
 def completed_stream(config: StreamConfig, version: str) -> StreamConfig:
@@ -212,16 +214,16 @@ def _explain(error: JetStreamError, find_problems: Callable[[], list[Problem]]) 
             error.add_advice(str(evolve(problem, err_code=0)))
 
 
-def _stream_explained(
+def _stream_with_differences(
     api: Api, name: str, config: StreamConfig, error: StreamExists, deadline: Deadline | None
 ) -> JetStreamError:
     try:
         actual = (api.stream_info(name, deadline)).config
-        wanted = twinstream.models.effective_stream(config, _version(api))
+        effective = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
         # Raise the server's error without the differences.
         return error
-    return error.with_differences(differences(wanted, actual, config))
+    return error.with_differences(differences(effective, actual, config))
 
 
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
@@ -351,10 +353,10 @@ def _consumer_differences(
     api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
 ) -> tuple[Difference, ...]:
     try:
-        wanted = twinstream.models.effective_consumer(config, stream, _version(api))
+        effective = twinstream.models.effective_consumer(config, stream, _version(api))
     except ValueError:
         # The server is older than the rules, so its defaults are unknown. Return only the
         # differences of fields that the user has set.
         found = differences(config, actual, config)
         return tuple(each for each in found if each.wanted is not None)
-    return differences(wanted, actual, config)
+    return differences(effective, actual, config)

@@ -130,7 +130,7 @@ def restore_stream(
         answer, cut = what
         sending(answer).give_up(cut)
 
-    answer = _begin(api, backup.stream_name, request, undo)
+    answer = _request_restore(api, backup.stream_name, request, undo)
     made = sending(answer).run()
     _LOG(Restored(backup.stream_name, backup.size, monotonic() - began))
     return Stream(api, made.config.name or "", made)
@@ -145,7 +145,7 @@ def _deliver_subject(answer: dict[str, Any], stream: str) -> str:
     return found
 
 
-def _begin(
+def _request_restore(
     api: Api,
     stream: str,
     request: dict[str, Any],
@@ -340,14 +340,14 @@ class _Sending:
             chunks = aside(lambda: self._read(file, window // 2 + 1))
             for chunk in chunks:
                 while len(self._in_flight) >= window:
-                    self._settle()
+                    self._wait_for_oldest()
                 deadline = self._api.deadline()
                 answer = replies.send(subject, b"", chunk, deadline, signal=self._signal)
                 self._in_flight.append((answer, chunk))
             if not chunks:
                 break
         while self._in_flight:
-            self._settle()
+            self._wait_for_oldest()
 
     def _send_chunk(self, chunk: bytes, timeout: float, patience: float) -> Frame:
         """Send a chunk and return the response. Repeat it while there are no responders.
@@ -361,7 +361,7 @@ class _Sending:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))
         return [piece for piece in pieces if piece]
 
-    def _settle(self) -> None:
+    def _wait_for_oldest(self) -> None:
         """Wait for the server's response to the oldest chunk in flight, and count the chunk."""
         answer, chunk = self._in_flight[0]
         replies = self._api.transport.replies

@@ -100,7 +100,7 @@ class ConnectionKeeper:
     def start(self) -> None:
         """Start the keeper."""
         # Weak references: only the user's reference keeps a connection alive.
-        work = partial(_keep, ref(self), ref(self._link), self.connection_lost)
+        work = partial(_keep_connected, ref(self), ref(self._link), self.connection_lost)
         self._keeper = spawn(work, "twinstream-keeper")
         before_exit(self)
 
@@ -189,7 +189,7 @@ class ConnectionKeeper:
             warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
 
 
-def _keep(
+def _keep_connected(
     of: Callable[[], ConnectionKeeper | None],
     link: Callable[[], Link | None],
     connection_lost: Signal,
@@ -197,8 +197,7 @@ def _keep(
     """Send heartbeats and reconnect, until the session is closed or garbage-collected.
 
     `of` and `link` are weak references, and `connection_lost` is set when the connection is lost or
-    closed.
-    If the program ends first, flush the connection.
+    closed. If the program ends first, flush the connection.
     """
     # If the program or its event loop ends, send the buffered data before.
     with OnFailure(partial(_flush, of)):

@@ -167,7 +167,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
 
         The server then delivers messages although no caller waits for them.
         """
-        held = self.acquire(deadline)
+        has_turn = self.acquire(deadline)
         try:
             channel, engine = self.open()
             if self._transport.is_connected and not self._is_stale(channel):
@@ -175,7 +175,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
                 self._sort(channel, engine)
                 self._driver.carry_out(channel, engine, False)
         finally:
-            self.turn.release(held)
+            self.turn.release(has_turn)
 
     # ---- lifecycle
 
@@ -286,7 +286,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         """Return whether `AckProgress` closed the mailbox although the buffer is still in use."""
         return self.progress.gave_up and not (self._draining or self._closed)
 
-    def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
+    def _reopen_channel(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
         """Return the channel to use. Open a new one if `AckProgress` closed the current mailbox."""
         if channel is self._channel:
             fresh = self._recovery.channels.take()
@@ -331,7 +331,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             if engine.still_wanted == 0:
                 break
             if self._is_stale(channel):
-                channel = self._come_back(channel, engine)
+                channel = self._reopen_channel(channel, engine)
                 continue
             if ready.messages:
                 now = monotonic()
@@ -361,10 +361,13 @@ class MessageBuffer(ItemSource[Message[Any]]):
             self._driver.carry_out(channel, engine, ready.has_waited)
             if self._ends(channel, is_late):
                 break
-            may_pass = engine.may_pass()
+            # Ask before the wait, to save time between the arrival of a message and its return.
+            may_skip_buffer = engine.may_pass()
             is_set = self._wait(channel, deadline.earlier(engine.wake_at()))
-            if may_pass and (message := self._pass(channel, engine)) is not None:
-                return message
+            if may_skip_buffer:
+                message = self._take_directly(channel, engine)
+                if message is not None:
+                    return message
             is_late = deadline.expired()
             if is_late and not is_set:
                 raise NothingInTime("no message in time")
@@ -403,7 +406,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             raise NothingInTime("no message in time")
         return self._drained
 
-    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
+    def _take_directly(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.
 
         Also return None if the message is late, or if the connection was lost or restored. The
@@ -413,6 +416,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         box, now = channel.box, monotonic()
         delivery = self.ready.delivery(box)
         changed = not self._driver.has_same_connection()
+        # Several frames, and all that needs a report to the engine first, take the usual path.
         if len(box.frames) != 1 or self._closed or changed or now >= delivery.late_at:
             return None
         try:

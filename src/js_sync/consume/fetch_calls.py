@@ -174,8 +174,8 @@ class FetchCalls(Generic[P]):
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
         """Return the maximum number of messages of a fetch.
 
-        This is `max_messages`. If only `max_bytes` is given, it is the consumer's `max_batch`, or
-        None if the consumer has no such limit or its configuration is unknown.
+        This is `max_messages`, if it is given. With `max_bytes` alone, the maximum is the
+        `max_batch` of the consumer. None means that there is no known maximum.
         """
         if max_messages is not None or max_bytes is None:
             return max_messages
@@ -250,7 +250,7 @@ class FetchCalls(Generic[P]):
             self._answered = True
             return fetch
         if not self._answered:
-            fetch = self._settled(limits, patience, fetch)
+            fetch = self._repeat_first_fetch(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
 
@@ -277,7 +277,7 @@ class FetchCalls(Generic[P]):
         longest = SPREADING_SURELY if self.cached_info else SPREADING
         return 0.0 if self._answered else min(max(patience, _LEAST), longest)
 
-    def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
+    def _repeat_first_fetch(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
         end = Deadline.after(self._spreading(patience))
         pauses = iter(SPREADING_PAUSES)

@@ -33,17 +33,17 @@ def fetch_rounds(
     """Fetch in rounds, and return all their messages as one batch.
 
     With `full` the call ends when the batch is complete, otherwise after the first round with
-    messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`.
+    messages. A round that ends for a reason other than `EXPIRED` or `INTERRUPTED` is the last one.
 
     If the connection is lost, another round follows. If a round fails for another reason, the call
     returns the messages of earlier rounds. If these rounds had no messages, it raises the error.
     `pinned` is passed to `frame_size`.
     """
     messages: list[Message[Any]] = []
-    left = max_bytes
+    bytes_left = max_bytes
     while True:
         try:
-            batch = fetch(max_messages - len(messages), left)
+            batch = fetch(max_messages - len(messages), bytes_left)
         except LOST_RESPONSE:
             # The connection is lost. No pause is needed: the next round waits for the reconnect.
             continue
@@ -51,14 +51,16 @@ def fetch_rounds(
             if not messages:
                 raise
             # A plain `PullError` means that the next message exceeds the remaining bytes.
-            fits = left is None or type(error) is not PullError
+            fits = bytes_left is None or type(error) is not PullError
             end = BatchEnd.INTERRUPTED if fits else BatchEnd.BYTES_FILLED
             return Batch(messages, end, str(error))
         messages += batch
-        if left is not None:
-            left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
-        goes_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
-        if not goes_on or (messages and not full) or (left is not None and left <= 0):
+        if bytes_left is not None:
+            bytes_left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
+        may_go_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
+        has_enough = bool(messages) and not full
+        has_no_bytes_left = bytes_left is not None and bytes_left <= 0
+        if not may_go_on or has_enough or has_no_bytes_left:
             return Batch(messages, batch.reason, batch.detail)
         if batch.reason is BatchEnd.INTERRUPTED and not batch:
             sleep(_PAUSE)

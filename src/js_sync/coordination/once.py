@@ -102,13 +102,13 @@ class Once:
 
         def failed(error: BaseException) -> None:
             note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
-            self._end(slot, lease, self._final(_FAILED, note=note), timeout)
+            self._store_final(slot, lease, self._final(_FAILED, note=note), timeout)
 
         with OnError(failed):
             data = _bytes(call(work, lease))
             self._check_size(data)
         final = self._final(_DONE, data=data)
-        self._end(slot, lease, final, timeout)
+        self._store_final(slot, lease, final, timeout)
         return OnceResult(
             state=_DONE,
             data=data,
@@ -136,7 +136,7 @@ class Once:
             owner=self._place.owner, tenure="", attempt=0, state=state, note=note, data=data
         )
 
-    def _end(self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds) -> None:
+    def _store_final(self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds) -> None:
         slot.final, slot.final_ttl = final, self._keep
         if lease.release(timeout=timeout):
             return
@@ -179,7 +179,7 @@ class Once:
         try:
             while not deadline.expired():
                 box.take_all()
-                found = self._ended(deadline)
+                found = self._result_if_ended(deadline)
                 if isinstance(found, OnceResult):
                     return found
                 if found is None:
@@ -192,7 +192,7 @@ class Once:
             transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{reason}")
 
-    def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+    def _result_if_ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
         """Return the result if the work has ended, else None.
 
         If the request failed temporarily, returns the error.

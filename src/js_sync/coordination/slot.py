@@ -85,7 +85,7 @@ class Place:
         self.api.transport.ready(deadline)
         self.api.require(_SINCE, "coordination (a time to live for each message)")
         # Callers that begin together may each check the stream, or create it, which is harmless.
-        self._note(self._created(deadline))
+        self._note(self._open_stream(deadline))
         self._is_checked = True
 
     def check(self, deadline: Deadline | None = None) -> None:
@@ -109,7 +109,7 @@ class Place:
             error.add_advice(f"Coordination(jet, {self.stream!r}, create=True) creates it")
             raise
 
-    def _created(self, deadline: Deadline) -> StreamInfo:
+    def _open_stream(self, deadline: Deadline) -> StreamInfo:
         """Return the info of the stream, which is created if that is asked for."""
         if self._config is None:
             return self._existing(deadline)
@@ -252,7 +252,7 @@ class Slot:
                 case Put():
                     self._store_record(action, deadline)
                 case Look():
-                    engine.looked(self._look(deadline), unsleeping())
+                    engine.looked(self._read_record(deadline), unsleeping())
                 case Drop():
                     found = self.slots.drop(action.seq, deadline)
                     engine.dropped(found, unsleeping())
@@ -270,7 +270,7 @@ class Slot:
             if engine.phase is Phase.HELD:
                 self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
 
-    def _look(self, deadline: Deadline) -> SlotRecord | None:
+    def _read_record(self, deadline: Deadline) -> SlotRecord | None:
         """Return the record of the slot, or None if the slot is free.
 
         If the engine needs proof that the reply is final, the call asks the leader that most

@@ -137,7 +137,7 @@ class Counters:
             return from_decimal(ack.val)
         if not ack.duplicate:
             raise InvalidResponse(f"{subject}: {ack.stream} stored it and did not count")
-        return (self._stored(subject, ack, deadline)).value
+        return (self._read_stored(subject, ack, deadline)).value
 
     def _check_subject(self, subject: str, deadline: Deadline) -> None:
         """Raise `BadArgument` if another stream has the subject and would store the message."""
@@ -214,7 +214,7 @@ class Counters:
             if call is not None:
                 call.attempts += 1
 
-    def _stored(self, subject: str, ack: PubAck, deadline: Deadline) -> Counter:
+    def _read_stored(self, subject: str, ack: PubAck, deadline: Deadline) -> Counter:
         """Return the counter as stored by an earlier attempt.
 
         If the message of this attempt was removed, the current counter is returned.

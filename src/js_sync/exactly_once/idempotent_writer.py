@@ -154,11 +154,11 @@ class BySubject(IdempotentWriter):
         return [
             result
             if isinstance(result, Stored) and not result.repeated
-            else self._look(request, result)
+            else self._insert_again(request, result)
             for request, result in zip(requests, results, strict=True)
         ]
 
-    def _look(self, request: PublishRequest, result: Written) -> Written:
+    def _insert_again(self, request: PublishRequest, result: Written) -> Written:
         """Determine the outcome of a message whose first attempt was not acknowledged as new.
 
         An error that means that the message is not stored is returned unchanged. Otherwise the

@@ -273,13 +273,13 @@ class Processing(BackgroundWork):
         except (ConnectionClosed, OutcomeUnknown, UnsuitableSettings, WrongHandler):
             raise
         except Exception as error:
-            self._later(message, error)
+            self._return_later(message, error)
         else:
             # If an outcome is unknown, do not acknowledge the message. When it is redelivered, the
             # outcome is determined.
-            (self._confirm(message) if unknown is None else self._later(message, unknown))
+            (self._confirm(message) if unknown is None else self._return_later(message, unknown))
 
-    def _later(self, message: Message, error: Exception) -> None:
+    def _return_later(self, message: Message, error: Exception) -> None:
         step = min(message.metadata.num_delivered, len(self._delays)) - 1
         delay = self._delays[step]
         if not message.is_acknowledged:

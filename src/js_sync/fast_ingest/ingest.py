@@ -72,8 +72,9 @@ class Ingest:
         self._barren = 0
         self._signal: Final = Signal()
         # The lock keeps messages in the order of their numbers, because a wrong order would end the
-        # batch. A sender also holds the lock while the connection blocks. Only `_keep` can then
-        # wait for the lock, because only one caller may use a `FastIngest`.
+        # batch. A sender also holds the lock while the connection blocks. Then only
+        # `_commit_when_quiet` can wait for the lock, because only one caller may use a
+        # `FastIngest`.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._keeper: Task | None = None
@@ -93,7 +94,7 @@ class Ingest:
         stream = self._batch.stream
         check_stream(self._api.config_of(stream, _SINCE, "fast ingest", deadline))
         self._inbox.open()
-        self._keeper = spawn(self._keep, "twinstream-fast-ingest")
+        self._keeper = spawn(self._commit_when_quiet, "twinstream-fast-ingest")
 
     def close(self) -> None:
         """Unsubscribe. Messages that are still in flight stay without an outcome."""
@@ -141,7 +142,7 @@ class Ingest:
             self._send_backlog()
 
     def look(self) -> None:
-        """Do nothing: `_keep` ends idle batches."""
+        """Do nothing: `_commit_when_quiet` ends idle batches."""
 
     def until(self, entry: FastMessage) -> Ingested | PublishFailure:
         """Wait until every message has an outcome, and return that of `entry`."""
@@ -161,7 +162,7 @@ class Ingest:
                 self._commit()
                 self._renew()
 
-    def _keep(self) -> None:
+    def _commit_when_quiet(self) -> None:
         """Commit the current batch when no message was sent for `_QUIET` seconds."""
         while not self._ended.sleep(Deadline.after(_LOOK)):
             if self._messages.in_flight and monotonic() - self._sent_at >= _QUIET:

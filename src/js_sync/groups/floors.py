@@ -105,7 +105,7 @@ class Floors:
     def _added(self, partition: bytes, source: bytes) -> Place:
         place = self._places[partition, source] = Place(partition, source)
         if self._keeper is None:
-            self._keeper = spawn(self._keep, "twinstream-floors")
+            self._keeper = spawn(self._write_at_intervals, "twinstream-floors")
         return place
 
     def skips(self, message: GroupMessage) -> bool:
@@ -146,7 +146,7 @@ class Floors:
                 earlier = places.get((place.partition, place.source))
         place.begin(stored, earlier)
 
-    def _keep(self) -> None:
+    def _write_at_intervals(self) -> None:
         """Write the floors at intervals, until `close`."""
         try:
             while not self._ended.sleep(Deadline.after(_INTERVAL)):

@@ -63,9 +63,9 @@ class SourceCheck:
                 # There is no connection or no leader, or the group was deleted, which the worker
                 # notices itself.
                 continue
-            self._judge(info)
+            self._report_problem(info)
 
-    def _judge(self, info: StreamInfo) -> None:
+    def _report_problem(self, info: StreamInfo) -> None:
         names = self._names
         errors = [each.error for each in info.sources or () if each.name == names.stream]
         problem = next((str(each.description) for each in errors if each is not None), "")

@@ -469,7 +469,7 @@ class KeyValue(NoContainer, Generic[V]):
         ttl: Ttl | None = None,
         idle_timeout: Seconds = _PATIENCE,
     ) -> int:
-        """Delete all keys that match one of `keys`, and return their number.
+        """Delete all keys that match one of `keys`, and return how many were deleted.
 
         `">"` matches all keys. Keys without a value get no marker. With `purge`, the keys are
         removed as by `purge`, also with its `ttl`.
@@ -492,8 +492,8 @@ class KeyValue(NoContainer, Generic[V]):
         check_kind(keys, Iterable, "keys", "one key or an iterable of keys ('>' for all keys)")
         found = [each for each in self.keys(keys, idle_timeout=idle_timeout)]
         limits = limits_of(self._place.api.timeout, WINDOW, idle_timeout, WINDOW_BYTES)
-        given = (self._place, self._writes, self._codecs, limits, ttl, purge)
-        return remove_many(MarkerPipeline(*given), found)
+        arguments = (self._place, self._writes, self._codecs, limits, ttl, purge)
+        return remove_many(MarkerPipeline(*arguments), found)
 
     @looped
     def keys(
@@ -636,8 +636,8 @@ class KeyValue(NoContainer, Generic[V]):
         from js_sync.kv.past import changes_between
 
         within = seconds(idle_timeout, "idle_timeout")
-        given = (self._place, self._maker, self._filters(keys), (a, b), within)
-        return changes_between(*given)
+        arguments = (self._place, self._maker, self._filters(keys), (a, b), within)
+        return changes_between(*arguments)
 
     def revert(
         self,
@@ -675,8 +675,8 @@ class KeyValue(NoContainer, Generic[V]):
         from js_sync.kv.revert import revert
 
         within = self._place.api.timeout if timeout is None else seconds(timeout)
-        given = (self._place, self._writes, changes, in_parts, within)
-        return revert(*given)
+        arguments = (self._place, self._writes, changes, in_parts, within)
+        return revert(*arguments)
 
     def _filters(self, keys: str | Iterable[str] | None) -> list[str]:
         """Return the stored filters of `keys`. An empty result selects all keys."""

@@ -267,7 +267,7 @@ class BucketStreams:
     def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
         """Return one revision of a stored key, or None if this revision is not stored.
 
-        Any replica may answer this request, because a stored revision never changes. If the replica
+        Any replica may answer the request, because a stored revision never changes. If the replica
         does not have the revision, the leader is asked.
         """
         config = self.config
@@ -280,10 +280,10 @@ class BucketStreams:
     def _reads_directly(self, stale: bool) -> bool:
         """Return whether to use a direct get instead of a request to the stream's leader.
 
-        If the stream has several replicas, or if their number is unknown, a replica that lags
-        behind may answer a direct get. Then the result is True only with `stale`. With one replica,
+        In a stream with several replicas, one that lags behind may answer a direct get. The result
+        is then True only with `stale`, and so it is for an unknown configuration. With one replica,
         only the leader or a mirror answers. The response of a mirror contains the mirror's name, so
-        the caller can reject this response.
+        the caller can reject the response.
         """
         config = self.config
         if config is None:

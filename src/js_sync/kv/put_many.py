@@ -193,10 +193,10 @@ class PutPipeline(Pipeline):
         place, key, value = self._place, item[0], item[1]
         if isinstance(outcome, PublishFailure):
             error = outcome.peek()
-            meant = bucket_error(place.bucket, error)
-            if meant is not error:
-                meant.__cause__ = error
-            return KeyPutFailure(entry.request, meant, key=key, value=value)
+            bucket_failure = bucket_error(place.bucket, error)
+            if bucket_failure is not error:
+                bucket_failure.__cause__ = error
+            return KeyPutFailure(entry.request, bucket_failure, key=key, value=value)
         if outcome.stream != self._writes.stream_name:
             error = self._writes.wrong_stream(entry.given[0], outcome)
             return KeyPutFailure(entry.request, error, key=key, value=value)

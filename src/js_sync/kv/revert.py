@@ -168,12 +168,12 @@ def _wanted(change: KeyChange[V]) -> tuple[bytes, HeaderValues | None]:
     """Return value and headers before a change, or an empty value and the headers of a marker."""
     before = change.before
     if before is not None and before.is_value:
-        return before.raw_value, _own(before.headers)
+        return before.raw_value, _user_headers(before.headers)
     return b"", DELETED
 
 
-def _own(headers: Headers) -> HeaderValues | None:
-    """Return the headers of a value that are neither for nor from the server, with all values."""
+def _user_headers(headers: Headers) -> HeaderValues | None:
+    """Return the headers that have no meaning for the server, each with all its values."""
     own: dict[str, list[str]] = {}
     for name, value in headers.pairs:
         if not name.lower().startswith("nats-") and not may_be_marker(name.encode()):

@@ -150,7 +150,7 @@ class BucketWrites:
         tries = WriteAttempts(deadline)
         tries.lost()
         while True:
-            found = self._look(key, request, tries)
+            found = self._last_message(key, request, tries)
             at = 0 if found is None else found.seq
             if found is not None and at > seen:
                 if not _is_same(found, request):
@@ -160,12 +160,12 @@ class BucketWrites:
                     ) from error
                 self._place.wrote(key, at)
                 return at
-            again = self._repeated(key, request, at, tries)
+            again = self._write_again(key, request, at, tries)
             if again is not None:
                 self._place.wrote(key, again)
                 return again
 
-    def _look(
+    def _last_message(
         self, key: str, request: PublishRequest, tries: WriteAttempts
     ) -> StreamMessage | None:
         """Return the last message of the key from the stream's leader, or None if there is none."""
@@ -183,7 +183,7 @@ class BucketWrites:
                     raise
                 sleep(tries.pause(error, request.subject))
 
-    def _repeated(
+    def _write_again(
         self, key: str, request: PublishRequest, at: int, tries: WriteAttempts
     ) -> int | None:
         """Repeat the write if the key is still at revision `at`, and return the new revision.
@@ -255,7 +255,7 @@ class BucketWrites:
                 entry = maker.of_stored(self._as_here(outcome.message, key))
                 if entry.is_value:
                     raise KeyExists.at(entry)
-                seq = self._over(entry, key, data, rollup, ttl, tries)
+                seq = self._replace_marker(entry, key, data, rollup, ttl, tries)
                 if seq is not None:
                     self._place.wrote(key, seq)
                     return seq
@@ -272,7 +272,7 @@ class BucketWrites:
         subject = self._place.subjects.stored + key
         return found if found.subject == subject else evolve(found, subject=subject)
 
-    def _over(
+    def _replace_marker(
         self,
         marker: Entry[Any],
         key: str,

@@ -99,7 +99,7 @@ class ObjectUpload:
             chunk_size(meta.chunk_size, limit, place.config.max_msg_size)
         )
         self._chunks: Final = _Chunks(
-            place, self._nuid, check_whole(window, "window"), timeout, self._progressed
+            place, self._nuid, check_whole(window, "window"), timeout, self._report_progress
         )
         self._size: int | None = None
         # Whether the metadata was sent, so that the object may be stored.
@@ -123,16 +123,16 @@ class ObjectUpload:
             self._is_sent = True
             return info
 
-        with OnError(self._failed):
+        with OnError(self._clean_up):
             with StoreErrors(self._place.bucket):
                 with self._chunks:
                     self._send(source)
-                info = self._described()
+                info = self._new_info()
                 replaced = self._place.replace(self._meta.name, describe, content=self._chunks)
         self._remove_old(replaced)
         return replaced.new
 
-    def _failed(self, error: BaseException) -> None:
+    def _clean_up(self, error: BaseException) -> None:
         """Remove the chunks, unless the object may be stored. Raise an error of the SDK."""
         name = self._meta.name
         if self._is_sent and not _is_refusal(error):
@@ -140,7 +140,7 @@ class ObjectUpload:
                 raise _unknown(name, error) from error
             return
         failed = ObjectPutFailed(f"object {name!r} is not stored: {error}")
-        failed.cleaned = self._cleaned(error)
+        failed.cleaned = self._remove_chunks(error)
         if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
             raise failed from error
 
@@ -159,7 +159,7 @@ class ObjectUpload:
             chunks.send(last)
         chunks.flush()
 
-    def _described(self) -> ObjectInfo:
+    def _new_info(self) -> ObjectInfo:
         """Return the metadata of the content that was sent.
 
         Raises `DigestMismatch` if the caller gave another digest.
@@ -181,12 +181,12 @@ class ObjectUpload:
             sha=sha,
         )
 
-    def _progressed(self, transferred: int) -> None:
+    def _report_progress(self, transferred: int) -> None:
         if self._on_progress is not None:
             name = self._meta.name
             self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
 
-    def _cleaned(self, error: BaseException) -> bool:
+    def _remove_chunks(self, error: BaseException) -> bool:
         """Remove the chunks, even after a cancellation; return whether that succeeded."""
         failures: list[TwinstreamError] = []
 
@@ -313,8 +313,8 @@ class _Chunks:
             self._alone.forget()
             request = self._alone.request
             with suppress(TwinstreamError):
-                again = PublishedMessage(self._place.api, request, ObjectRetry(), self._timeout)
-                again.acknowledged()
+                repeat = PublishedMessage(self._place.api, request, ObjectRetry(), self._timeout)
+                repeat.acknowledged()
 
     def __enter__(self) -> Self:
         return self
@@ -370,9 +370,9 @@ class _Chunks:
             self._place.check_ack(ack)
         for ack in acks:
             self._place.remove_message(ack.seq)
-        again = [handle.request.data for handle in self._in_flight]
+        payloads = [handle.request.data for handle in self._in_flight]
         self._in_flight.clear()
         self._bytes = 0
         self._window = max(self._window // 2, 1)
-        for chunk in again:
+        for chunk in payloads:
             self._send(chunk)

@@ -507,7 +507,7 @@ class ObjectStore(NoContainer):
 
         def run() -> None:
             try:
-                outcome.append(self._renamed(place, name, changed))
+                outcome.append(self._rename_object(place, name, changed))
             except TwinstreamError as error:
                 outcome.append(error)
 
@@ -517,7 +517,7 @@ class ObjectStore(NoContainer):
             raise found
         return found
 
-    def _renamed(
+    def _rename_object(
         self, place: ObjectPlace, name: str, changed: Callable[[ObjectInfo], ObjectInfo]
     ) -> ObjectInfo:
         """Store the metadata under the new name, then remove the old name.

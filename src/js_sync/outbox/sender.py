@@ -199,7 +199,7 @@ class OutboxSender:
                     self._failures.clear()
                 else:
                     lanes.hold(event)
-                    gravest = graver(gravest, self._failed(event, result))
+                    gravest = graver(gravest, self._report_failed(event, result))
             if len(done) >= _TOGETHER:
                 self._finish(done)
                 done = []
@@ -211,7 +211,7 @@ class OutboxSender:
         for event in batch:
             if event.damage:
                 lanes.hold(event)
-                self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
+                self._report_failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
         return [event for event in batch if not event.damage]
 
     def _scan_again(self, window: OutboxWindow) -> None:
@@ -226,7 +226,7 @@ class OutboxSender:
             if self._window is not None:
                 self._window.forget(done)
 
-    def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
+    def _report_failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
         """Report a failed event. Mark it as refused if it can never be stored.
 
         Return the error if the event should be sent again, else None.

@@ -216,7 +216,7 @@ class AtomicBatch(Closable, BlockHint):
         part = _Part(request.subject, self._sheet.add(request), request.data)
         server = self._api.transport.server_info
         self._sheet.check_server(server.version_numbers, server.version)
-        self._look()
+        self._read_responses()
         if self._ends_apart():
             self._send(part)
         else:
@@ -249,7 +249,7 @@ class AtomicBatch(Closable, BlockHint):
         )
         self._staged.append((part.subject, answer))
 
-    def _look(self) -> None:
+    def _read_responses(self) -> None:
         """Read the responses that have arrived, and raise the error if one is a refusal."""
         while self._staged and self._staged[0][1].is_here():
             subject, answer = self._staged.popleft()
@@ -277,7 +277,7 @@ class AtomicBatch(Closable, BlockHint):
         deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
         with OnError(self._give_up):
             self._api.transport.ready(deadline)
-            self._look()
+            self._read_responses()
             part = self._last()
         # If the commit is cancelled or interrupted from here on, the outcome stays `UNKNOWN`.
         self._outcome = AtomicOutcome.UNKNOWN
@@ -335,7 +335,7 @@ class AtomicBatch(Closable, BlockHint):
         response does not contain the reason.
         """
         try:
-            self._look()
+            self._read_responses()
         except (JetStreamError, NoResponders, PermissionDenied) as error:
             return error
         except TwinstreamError:

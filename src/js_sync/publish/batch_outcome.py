@@ -61,7 +61,7 @@ class BatchTrace:
         """
         while not deadline.expired():
             try:
-                ack = self._look(deadline)
+                ack = self._find_once(deadline)
                 if ack is not None or self.is_absent:
                     return ack
             except (NoResponders, ConnectionLost) as error:
@@ -72,12 +72,12 @@ class BatchTrace:
             sleep(min(_PAUSE, deadline.remaining()))
         return None
 
-    def _look(self, deadline: Deadline) -> PubAck | None:
+    def _find_once(self, deadline: Deadline) -> PubAck | None:
         """Close the batch on the server, and search the stream for its last message.
 
         Returns the batch's acknowledgement, or None if the stream does not contain the batch.
         """
-        self._shut(deadline)
+        self._close_on_server(deadline)
         name = self._stream(deadline)
         info = self._api.stream_info(name, deadline)
         since = self._since(info)
@@ -90,7 +90,7 @@ class BatchTrace:
         self.found = f"stream {name} does not contain it" + (f", but {doubt}" if doubt else "")
         return None
 
-    def _shut(self, deadline: Deadline) -> None:
+    def _close_on_server(self, deadline: Deadline) -> None:
         self._api.transport.ready(deadline)
         drop = self._sheet.drop()
         frame = self._api.transport.ask(self._subject, drop, b"", deadline)

@@ -162,6 +162,16 @@ class Outcomes(SentWhileRead, Generic[E, T]):
             self._note(entry.outcome)
         self._order.clear()
 
+    def _report_early_end(self, error: BaseException) -> None:
+        """Warn about messages whose outcome no caller can read, because the iteration ended."""
+        if self._is_inherited:
+            # This is a forked process. The object belongs to its parent: report nothing.
+            self._closed = True
+        if not (self._closed or self._managed):
+            warn_of_unseen(self._call, len(self._order))
+            self._note_rest()
+            self._note_failures(error)
+
     def _run(self) -> Items[T]:
         """Send the requests with a limited window, and yield their outcomes in order."""
         sender, order, unseen = self._sender, self._order, self._unseen
@@ -207,14 +217,8 @@ class Outcomes(SentWhileRead, Generic[E, T]):
                 if self._closed:
                     return
         except (Exception, GeneratorExit) as error:
-            if self._is_inherited:
-                # This is a forked process. The object belongs to its parent: report nothing.
-                self._closed = True
-            # `except` does not catch a cancellation or an interrupt, so they cause no report.
-            if not (self._closed or self._managed):
-                warn_of_unseen(self._call, len(order))
-                self._note_rest()
-                self._note_failures(error)
+            # This does not catch a cancellation or an interrupt, so they cause no report.
+            self._report_early_end(error)
             raise
         else:
             if not self._managed:

@@ -71,7 +71,7 @@ class PublishedMessage:
         self._policy: Final = policy
         headers = publish_headers(request)
         self._subject: Final = known_subject(request.subject)
-        left = api.timeout if timeout is None else seconds(timeout)
+        patience = api.timeout if timeout is None else seconds(timeout)
         self._operation: Operation | None = None
         if api.transport.call_observers is not None:
             request, headers = self._observed(request)
@@ -91,9 +91,9 @@ class PublishedMessage:
                 self._subject, self._headers, request.data, fits, now=not early
             )
         self._repeatable: Final = bool(self._headers) and request.is_repeatable
-        self._ends_at: Final = now + left
+        self._ends_at: Final = now + patience
         # When to stop waiting for the response of the current attempt.
-        self._end = Deadline(now + policy.patience(left, self._repeatable, 0))
+        self._end = Deadline(now + policy.patience(patience, self._repeatable, 0))
         self._retries: PublishEngine | None = None
 
     def acknowledged(self) -> PubAck:
@@ -131,7 +131,7 @@ class PublishedMessage:
                     case Listen():
                         step = self._late_response(step.pause) or step.then
                     case Explain():
-                        step = self._explained(step.silent)
+                        step = self._explain(step.silent)
                     case Prove():
                         from js_sync.publish.verify_stored import prove
 
@@ -245,7 +245,7 @@ class PublishedMessage:
             raise InvalidResponse(f"{self._describe(stray)}; {why}") from why
         replies.wait(answer, self._end)
 
-    def _explained(self, silent: bool) -> PubAck | Action:
+    def _explain(self, silent: bool) -> PubAck | Action:
         """Find out why no stream acknowledged the message; return the engine's next action.
 
         If the response of the last attempt arrives before the deadline, evaluate it instead.

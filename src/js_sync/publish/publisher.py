@@ -227,7 +227,7 @@ class Publisher(Leaving):
             RequestTimeout: This is the first call, not in a `with` block, and the client is not
                 connected in time.
         """
-        given = subject if isinstance(subject, PublishRequest) else None
+        whole_request = subject if isinstance(subject, PublishRequest) else None
         request = PublishRequest(
             subject.subject if isinstance(subject, PublishRequest) else subject,
             data,
@@ -241,10 +241,10 @@ class Publisher(Leaving):
             rollup,
             ttl,
         )
-        if given is not None:
-            if request != PublishRequest(given.subject):
+        if whole_request is not None:
+            if request != PublishRequest(whole_request.subject):
                 raise BadArgument("a PublishRequest contains all arguments: pass it alone")
-            request = given
+            request = whole_request
         if self._keeper is None:
             self._open()
         pipeline = self._pipeline

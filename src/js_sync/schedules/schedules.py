@@ -124,7 +124,7 @@ class Schedules:
                 msg_id=msg_id,
                 expected_stream=self.stream_name,
                 ttl=lifetime,
-                timeout=_left(deadline),
+                timeout=_remaining(deadline),
             )
         except JetStreamError as error:
             explanation = explained(error, target, source)
@@ -145,8 +145,8 @@ class Schedules:
         check_subject(subject)
         deadline = self._api.deadline(timeout)
         self._check(deadline)
-        left = deadline.remaining()
-        return stored_schedule(self._stream.get_last_message(subject, timeout=left))
+        remaining = deadline.remaining()
+        return stored_schedule(self._stream.get_last_message(subject, timeout=remaining))
 
     @looped
     def list(
@@ -235,16 +235,16 @@ class Schedules:
             # Without this condition, the server may purge any message on the schedule's subject.
             expected_last_subject_seq=schedule.seq,
             expected_last_subject_seq_subject=schedule.subject,
-            timeout=_left(deadline),
+            timeout=_remaining(deadline),
         )
 
 
-def _left(deadline: Deadline) -> float:
-    """Return the seconds that are left to publish. Raises `RequestTimeout` if there are none."""
-    left = deadline.remaining()
-    if not left:
+def _remaining(deadline: Deadline) -> float:
+    """Return the seconds that remain to publish. Raises `RequestTimeout` if there are none."""
+    remaining = deadline.remaining()
+    if not remaining:
         raise RequestTimeout("the check of the stream took the whole timeout; nothing was sent")
-    return left
+    return remaining
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

@@ -231,7 +231,7 @@ class SubjectWrite:
                 return self._stored(answer.seq)
             found = self._last()
             if found is not None and not is_mine(found, self._id):
-                found = self._confirmed(found)
+                found = self._read_again(found)
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -327,7 +327,7 @@ class SubjectWrite:
                     raise
                 sleep(self._tries.pause(error, self._request.subject))
 
-    def _confirmed(self, found: StreamMessage) -> StreamMessage | None:
+    def _read_again(self, found: StreamMessage) -> StreamMessage | None:
         """Return the last message of the subject, after another client's message was found.
 
         Neither the refusal nor `found` need be final: the leader that most replicas follow is asked

@@ -229,11 +229,11 @@ class DeadLetters(BackgroundWork):
             if isinstance(found, Skip):
                 self._skip(found)
             else:
-                self._keep(found)
+                self._store_failure(found)
         except (*FAILED_REQUEST, BadArgument) as error:
             text = f"no dead letter yet for an advisory: {error}"
             self._report(PullWarning(text), kind=type(error).__name__)
-            self._later(advisory)
+            self._return_later(advisory)
             return False
         advisory.ack()
         return True
@@ -245,16 +245,16 @@ class DeadLetters(BackgroundWork):
         else:
             self._report.log(NoDeadLetter(found.reason))
 
-    def _later(self, advisory: Message) -> None:
+    def _return_later(self, advisory: Message) -> None:
         try:
             advisory.nak(_AGAIN)
         except LOST_RESPONSE:
             # The advisory is redelivered after the `ack_wait` of its consumer.
             return
 
-    def _keep(self, failure: Failure) -> None:
-        created, original, gone = self._original(failure)
-        self._store(failure, created, original, gone, NEVER)
+    def _store_failure(self, failure: Failure) -> None:
+        created, original, why_missing = self._original(failure)
+        self._store(failure, created, original, why_missing, NEVER)
 
     def _original(self, failure: Failure) -> tuple[Timestamp | None, StreamMessage | None, str]:
         """Return the creation time of the stream, the failed message, and a text.
@@ -283,7 +283,7 @@ class DeadLetters(BackgroundWork):
         failure: Failure,
         created: Timestamp | None,
         original: StreamMessage | None,
-        gone: str,
+        why_missing: str,
         deadline: Deadline,
     ) -> None:
         """Store a letter, and count it as stored or as known.
@@ -292,7 +292,9 @@ class DeadLetters(BackgroundWork):
         """
         without: frozenset[Part] = frozenset()
         while True:
-            letter = letter_of_failure(self._names, failure, created, original, gone, without)
+            letter = letter_of_failure(
+                self._names, failure, created, original, why_missing, without
+            )
             try:
                 new = self._insert(letter, failure, original, deadline)
                 break
@@ -302,7 +304,7 @@ class DeadLetters(BackgroundWork):
                     raise
                 without = without.union([part])
                 left_out = " and ".join(sorted(without))
-                gone = f"the message is too large to be copied with its {left_out}: {error}"
+                why_missing = f"the message is too large to be copied with its {left_out}: {error}"
         with self._counting:
             if new:
                 self.stored += 1
@@ -552,7 +554,7 @@ class DeadLetters(BackgroundWork):
         check_complete(letter)
         if subject is not None:
             return replay_request(letter, subject, None)
-        place = self._place(letter, deadline)
+        place = self._find_target(letter, deadline)
         return replay_request(letter, place.subject, place.stream)
 
     def _published(self, request: PublishRequest, letter: DeadLetter, deadline: Deadline) -> PubAck:
@@ -562,12 +564,12 @@ class DeadLetters(BackgroundWork):
             # For example, the message has a header that no client may send.
             raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error
 
-    def _place(self, letter: DeadLetter, deadline: Deadline) -> Place:
+    def _find_target(self, letter: DeadLetter, deadline: Deadline) -> Place:
         """Return the stream that stores the replayed message, and the subject to publish on."""
         fault = foreign_names(self._names, letter)
         if fault:
             raise self._refusal(letter, f"it names {fault}")
-        found = self._places(letter.subject, deadline)
+        found = self._find_targets(letter.subject, deadline)
         if not found:
             raise self._refusal(
                 letter,
@@ -583,7 +585,7 @@ class DeadLetters(BackgroundWork):
             raise self._refusal(letter, f"its subject {place.subject!r:.400} is reserved")
         return place
 
-    def _places(self, subject: str, deadline: Deadline) -> list[Place]:
+    def _find_targets(self, subject: str, deadline: Deadline) -> list[Place]:
         """Return where a message may have been published that the stream stores as `subject`."""
         search = PlaceSearch(self._names.stream, subject)
         while (place := search.next()) is not None:

@@ -347,15 +347,15 @@ class Worker(BackgroundWork):
             self._handle(*taken)
 
     def _handle(self, key: Hashable, job: Job) -> None:
-        again: float | None = None
+        delay: float | None = None
         try:
-            again = self._attempt(job)
+            delay = self._attempt(job)
         finally:
-            if again is None:
+            if delay is None:
                 self._release(job)
                 self._jobs.done(key, job)
             else:
-                self._jobs.again(key, job, again)
+                self._jobs.again(key, job, delay)
 
     def _attempt(self, job: Job) -> float | None:
         """Call the handler once. Return the seconds until this worker retries, or None."""
