@@ -50,7 +50,7 @@ class S2Frames:
                 continue
             # The head of a frame may be spread over several pieces.
             head = self._rest + data[at : at + _NEEDED_BYTES]
-            size = self._enter(head)
+            size = self._read_head(head)
             if size is None:
                 self._rest = head
                 return
@@ -60,7 +60,7 @@ class S2Frames:
             self._skip = size - step
             at += step
 
-    def _enter(self, head: bytes) -> int | None:
+    def _read_head(self, head: bytes) -> int | None:
         """Process the beginning of a frame, and return the size of the frame in bytes.
 
         Return None if `head` does not yet contain the whole beginning of the frame.
@@ -82,6 +82,7 @@ class S2Frames:
         elif kind == _PLAIN:
             self.unpacked += max(length - _CHECKSUM, 0)
         elif kind < 0x80:
+            # Readers may skip frames of the other unknown kinds, from 0x80 on.
             self.trouble = f"it contains a frame of an unknown kind, {kind}"
         return _HEAD + length
 

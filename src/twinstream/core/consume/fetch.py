@@ -213,6 +213,7 @@ class Fetch:
         return min(self._end_at(), self.doubt_at())
 
     def _end_at(self) -> float:
+        """Return when the fetch ends if the server sends nothing more."""
         if self._lone is not None and self._lone.is_probing:
             # The result of the probe is due soon.
             return float("inf")

@@ -254,7 +254,7 @@ class LeaseEngine:
     def stored(self, attempt: int, seq: int, now: float) -> None:
         """Record that the server has stored the record of `attempt` at `seq`."""
         self._lapse(now)
-        self._own(attempt, seq, self.token or seq, now)
+        self._confirm_record(attempt, seq, self.token or seq, now)
 
     def refused(self, now: float) -> None:
         """Record that the server refused a record because its expected sequence did not match."""
@@ -350,11 +350,11 @@ class LeaseEngine:
     def _recognise(self, record: SlotRecord, now: float) -> None:
         """Process a record of this tenure that a look-up found. The response to it may be lost."""
         if record.seq > self.seq and self._sent.is_pending(record.attempt):
-            self._own(record.attempt, record.seq, record.token, now)
+            self._confirm_record(record.attempt, record.seq, record.token, now)
         else:
             self._wait(now)  # The look-up is outdated, or an attempt is still in flight.
 
-    def _own(self, attempt: int, seq: int, token: int, now: float) -> None:
+    def _confirm_record(self, attempt: int, seq: int, token: int, now: float) -> None:
         """Record that the last record of the slot is that of `attempt`, at `seq`."""
         sent = self._sent.confirm(attempt)
         self.seq, self.token = seq, token

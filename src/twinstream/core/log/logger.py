@@ -73,18 +73,20 @@ class Log:
         own_level = report.level
         level = max(DEBUG, own_level - 10) if self._lower else own_level
         if level < WARNING and "logging" not in sys.modules:
+            # No program has set a level, so the default level WARNING applies.
             return
         logger = _logger(self._area or report.log_area)
         if not logger.isEnabledFor(level):
             return
         is_limited = own_level >= WARNING and report.log_limit != "none"
         repeats = self._count(report, own_level, kind) if is_limited else 0
-        if repeats is None and (own_level < ERROR or report.log_limit == "record"):
+        is_repeat = repeats is None
+        if is_repeat and (own_level < ERROR or report.log_limit == "record"):
             level = DEBUG
             if not logger.isEnabledFor(level):
                 return
         error = getattr(report, "error", None)
-        has_trace = own_level >= ERROR and repeats is not None and isinstance(error, BaseException)
+        has_trace = own_level >= ERROR and not is_repeat and isinstance(error, BaseException)
         trace = error if has_trace else None
         logger.log(level, self._text(report, repeats), exc_info=trace, extra=self._extra(report))
 

@@ -113,6 +113,7 @@ class MultiAnswer:
             if subject != self._reply:
                 continue
             found = direct_tail(body, header_size)
+            # In a status, a blank and the code follow "NATS/1.0".
             if found is None and header_size > 8 and body[8] == 32:
                 return self._end(body[:header_size])
             if found is None or found[4] is None:

@@ -266,6 +266,7 @@ class DirectAnswer:
             if subject != self._reply:
                 continue
             found = direct_tail(body, header_size)
+            # In a status, a blank and the code follow "NATS/1.0".
             if found is None and header_size > 8 and body[8] == 32:
                 return _direct_end(body[:header_size])
             if found is None or found[4] is None:

@@ -138,7 +138,7 @@ def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[i
             raise Unsupported("reading in batches by direct get needs server 2.11.0")
         if not config.allow_direct:
             raise BadArgument(f"stream {config.name} has no allow_direct; omit `via`")
-    limits = config.retention in (None, RetentionPolicy.LIMITS)
+    keeps_acknowledged = config.retention in (None, RetentionPolicy.LIMITS)
     if via == "consumer" and config.retention == RetentionPolicy.WORKQUEUE:
         raise BadArgument(
             f"stream {config.name} is a work queue, which a reading consumer would disturb;"
@@ -146,7 +146,7 @@ def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[i
         )
     if via is not None:
         return via
-    direct = new_enough and bool(config.allow_direct)
-    if direct and (filters <= 1 or not limits):
+    allows_direct = new_enough and bool(config.allow_direct)
+    if allows_direct and (filters <= 1 or not keeps_acknowledged):
         return "direct"
-    return "consumer" if limits else "leader"
+    return "consumer" if keeps_acknowledged else "leader"

@@ -232,20 +232,21 @@ def _range(part: str, field: _Field, pattern: str) -> tuple[range, bool]:
     ends, *steps = part.split("/")
     low, *highs = ends.split("-")
     if low in ("*", "?"):
-        start, end, star = field.low, field.high, True
+        start, end, is_any = field.low, field.high, True
     else:
-        start, star = _number(low, field, pattern), False
+        start, is_any = _number(low, field, pattern), False
         end = _number(highs[0], field, pattern) if highs else start
         if len(highs) > 1:
             raise _fault(pattern, field, f"{part!r} has too many hyphens")
     if len(steps) > 1:
         raise _fault(pattern, field, f"{part!r} has too many slashes")
     step = _integer(steps[0], field, pattern) if steps else 1
+    # A step after a single number, such as `5/10`, counts to the end of the field.
     if steps and not highs:
         end = field.high
     if not field.low <= start <= end <= field.high or step < 1:
         raise _fault(pattern, field, f"{part!r} is not within {field.low} to {field.high}")
-    return range(start, end + 1, step), star and step == 1
+    return range(start, end + 1, step), is_any and step == 1
 
 
 def _number(text: str, field: _Field, pattern: str) -> int:

@@ -191,7 +191,8 @@ def doubt_of_leader(cluster: ClusterInfo | None) -> str:
     # Zero means that the replica was never heard from.
     active_replicas = sum(1 for each in voters if each.active and each.active < HEARD)
     group = len(voters) + 1
-    if active_replicas + 1 > group // 2:
+    has_majority = active_replicas + 1 > group // 2  # with the leader itself
+    if has_majority:
         return ""
     return (
         f"{cluster.leader} claims to be the leader, but has heard from {active_replicas} of the"

@@ -232,17 +232,17 @@ class Parser:
                     events.append(_parse_control(line))
                     continue
                 else:
-                    self._hold(data, stream.tell() - len(line), 0)
+                    self._buffer_rest(data, stream.tell() - len(line), 0)
                     break
             except ValueError:
                 # The line is incomplete, or it is not a line of the NATS protocol.
                 if line[-1:] != b"\n":
-                    self._hold(data, stream.tell() - len(line), 0)
+                    self._buffer_rest(data, stream.tell() - len(line), 0)
                     break
                 raise ProtocolError(f"not a NATS protocol line: {line[:80]!r}") from None
             body = read(total)
             if len(body) < total:
-                self._hold(data, stream.tell() - len(body) - len(line), len(line) + total)
+                self._buffer_rest(data, stream.tell() - len(body) - len(line), len(line) + total)
                 break
             if body[-1] != 10 or body[-2] != 13:
                 raise ProtocolError(f"message size does not match its line {line[:80]!r}")
@@ -297,7 +297,12 @@ class Parser:
         # The subscription of the bulk response is always returned, even without a complete message.
         return [bulk.sid, *touched], events
 
-    def _hold(self, data: bytes, start: int, needed: int) -> None:
+    def _buffer_rest(self, data: bytes, start: int, needed: int) -> None:
+        """Buffer the incomplete message that begins at `start`, until the next call of `feed`.
+
+        `needed` is its size, or 0 if its line is incomplete. Raises `ProtocolError` if it is too
+        long.
+        """
         rest = data[start:]
         if not needed:
             self._check_line(len(rest))

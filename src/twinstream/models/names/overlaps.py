@@ -71,13 +71,15 @@ def first_related(
         for index in order:
             if index in found:
                 continue
-            mask, own = related(ones[index]), max(index - start, -1)
+            related_bits, own = related(ones[index]), max(index - start, -1)
             if apart and own >= 0:
-                mask &= ~(1 << own)
+                related_bits &= ~(1 << own)
             if later:
-                mask = mask >> (own + 1) << (own + 1)
-            if mask:
-                found[index] = start + (mask & -mask).bit_length() - 1
+                # Clear the bits of the indexes up to the own one.
+                related_bits = related_bits >> (own + 1) << (own + 1)
+            if related_bits:
+                # The lowest bit that is set is that of the first related subject.
+                found[index] = start + (related_bits & -related_bits).bit_length() - 1
     return dict(sorted(found.items()))
 
 

@@ -75,10 +75,10 @@ def transform_subject(
         return subject
     sources, targets = source.split("."), destination.split(".")
     raw = [token.encode() for token in subject.split(".")]
-    made = [_token(target, sources, raw, version) for target in targets if target != ">"]
+    transformed = [_token(target, sources, raw, version) for target in targets if target != ">"]
     if targets[-1] == ">":
-        made += raw[len(sources) - 1 :]
-    return b".".join(made).decode("utf-8", "surrogateescape")
+        transformed += raw[len(sources) - 1 :]
+    return b".".join(transformed).decode("utf-8", "surrogateescape")
 
 
 def _token(target: str, sources: list[str], tokens: list[bytes], version: Version) -> bytes:
@@ -142,13 +142,13 @@ def _split(token: bytes, function: TokenFunction) -> bytes:
     """Return a token split at the separator, with dots between parts that are not empty."""
     text, separator = token.decode(), function.separator
     parts = text.split(separator) if separator else list(text)
-    made = ""
+    result = ""
     for number, part in enumerate(parts):
-        made += part
+        result += part
         leads = number == 0 and not part
         if number < len(parts) - 1 and parts[number + 1] and not leads:
-            made += "."
-    return made.encode()
+            result += "."
+    return result.encode()
 
 
 def _left(token: bytes, function: TokenFunction) -> bytes:

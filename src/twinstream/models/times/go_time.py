@@ -32,6 +32,7 @@ def go_time(text: str) -> int | None:
         return None
     offset = 0
     if sign:
+        # Go accepts a zone of 24 hours and of 60 minutes, which other notations exclude.
         if int(zone_hour) > 24 or int(zone_minute) > 60:
             return None
         offset = (int(zone_hour) * 60 + int(zone_minute)) * (60 if sign == "+" else -60)
