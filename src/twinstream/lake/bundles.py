@@ -104,6 +104,7 @@ class Bundles:
         return len(list(self._stored()))
 
     def _stored(self) -> Iterator[tuple[int, int]]:
+        """Yield the first batch and the generation of each bundle in the store."""
         for name in self._objects.names("bundle"):
             match = _NAME.fullmatch(name)
             if match is None or int(match[1]) % self.span:

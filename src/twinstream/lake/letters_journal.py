@@ -57,6 +57,7 @@ class LettersJournal:
             yield from self._objects.read(_name("landed", number), _entries) or ()
 
     def _numbers(self, kind: str) -> Iterator[int]:
+        """Yield the numbers of the replays that have an object of this kind."""
         folder = f"letters/{kind}"
         for name in self._objects.names(folder):
             match = _NUMBER.fullmatch(name)

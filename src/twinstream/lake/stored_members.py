@@ -32,6 +32,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _fits(member: object, hint: Any) -> bool:
+    """Return whether a JSON value has the type `hint`. A boolean is not a number here."""
     if isinstance(hint, UnionType):
         return any(_fits(member, each) for each in get_args(hint))
     if hint is int:

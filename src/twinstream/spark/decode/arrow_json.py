@@ -109,12 +109,17 @@ class ArrowJson:
             return self._cut(text, payloads, in_bulk=False)
 
     def _cut(self, text: str, payloads: pa.Array, *, in_bulk: bool) -> tuple[pa.Array, pa.Array]:
+        """Cut members out of the text, and return the rows and the extras as `decode` does.
+
+        Raises `NotSimple` if the caller must repeat the call without `in_bulk`.
+        """
         assert self._cutter is not None
         cut, members = self._cutter.cut(text, in_bulk=in_bulk)
         try:
             table = self._read(pa.py_buffer(cut), payloads)
             return self._with_members(table, members, text)
         except BlockRefused:
+            # A text that was cut wrongly may be the cause. Then `check` raises `NotSimple` instead.
             for member in members.values():
                 member.check()
             raise

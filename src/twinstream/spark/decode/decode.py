@@ -100,13 +100,14 @@ class JsonDecoder:
         """
         if self._fast is None or not len(payloads):
             return self.one_by_one(payloads)
-        return self._sifted(payloads)
+        return self._decode_block(payloads)
 
-    def _in_parts(self, payloads: pa.Array, size: int) -> Decoded:
+    def _decode_parts(self, payloads: pa.Array, size: int) -> Decoded:
+        """Decode a block in parts of `size` messages, so that fewer messages share a refusal."""
         parts: list[Decoded] = []
         misfits: dict[int, str] = {}
         for start in range(0, len(payloads), size):
-            part = self._sifted(payloads.slice(start, size))
+            part = self._decode_block(payloads.slice(start, size))
             parts.append(part)
             misfits.update((start + at, reason) for at, reason in part.misfits.items())
         return Decoded(
@@ -115,14 +116,14 @@ class JsonDecoder:
             misfits,
         )
 
-    def _sifted(self, payloads: pa.Array) -> Decoded:
+    def _decode_block(self, payloads: pa.Array) -> Decoded:
         """Decode a block or a part of a block.
 
         Messages that Arrow can parse are decoded together, the others one by one.
         """
         sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
         may_learn = True
-        while sieve.left:
+        while sieve.candidates:
             assert self._fast is not None
             try:
                 found = self._fast.decode(sieve.remaining(payloads))
@@ -143,7 +144,9 @@ class JsonDecoder:
                     sieve = _Sieve(len(payloads))
                     continue
             if is_stuck or is_slow:
-                return self._in_parts(payloads, _WINDOW if large else -(-len(payloads) // _PIECES))
+                return self._decode_parts(
+                    payloads, _WINDOW if large else -(-len(payloads) // _PIECES)
+                )
         return self.one_by_one(payloads)
 
     def _merge(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
@@ -151,7 +154,7 @@ class JsonDecoder:
         if not sieve.aside:
             return usual
         others = self.one_by_one(payloads.take(pa.array(sieve.aside)))
-        places = [*sieve.left, *sieve.aside]
+        places = [*sieve.candidates, *sieve.aside]
         order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
         return Decoded(
             pa.concat_arrays([usual.rows, others.rows]).take(pa.array(order)),
@@ -168,14 +171,14 @@ class JsonDecoder:
         for at, payload in enumerate(texts):
             row, extra = None, None
             try:
-                row, extra = self._one(payload)
+                row, extra = self._decode_one(payload)
             except ColumnMismatch as error:
                 misfits[at] = str(error)
             rows.append(row)
             extras.append(extra)
         return Decoded(pa.array(rows, self._type), pa.array(extras, pa.string()), misfits)
 
-    def _one(self, payload: bytes) -> tuple[object, str | None]:
+    def _decode_one(self, payload: bytes) -> tuple[object, str | None]:
         value = parse(payload)
         if value is None:
             raise ColumnMismatch("the message: expected an object, got null")
@@ -259,27 +262,27 @@ def _accepts(fast: ArrowJson, payload: bytes) -> bool:
 class _Sieve:
     """The search for the messages of a part that Arrow's reader cannot parse.
 
-    `left` has the positions of messages for Arrow's reader, and `aside` those of messages that
-    were set aside to be decoded one by one. `rounds` counts the refusals.
+    `candidates` has the positions of messages for Arrow's reader, and `aside` those of messages
+    that were set aside to be decoded one by one. `rounds` counts the refusals.
     """
 
     def __init__(self, size: int) -> None:
-        self.left = list(range(size))
+        self.candidates = list(range(size))
         self.aside: list[int] = []
         self.rounds = 0
         self._size = size
-        self._parsed = 0  # number of messages, at the start of `left`, that Arrow can parse
+        self._parsed = 0  # number of messages, at the start of `candidates`, that Arrow can parse
         self._skip = 1
 
     def remaining(self, payloads: pa.Array) -> pa.Array:
         """Return the payloads to parse next."""
         if not self.aside:
             return payloads
-        return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
+        return payloads.take(pa.array(self.candidates[self._parsed :], pa.int64()))
 
     def samples(self) -> pa.Array:
         """Return the positions of a few messages in which to search for unusual members."""
-        found = self.aside[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
+        found = self.aside[:_SAMPLES] or self.candidates[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 
     def set_aside(self, refused: BlockRefused) -> None:
@@ -294,18 +297,18 @@ class _Sieve:
         if refused.first:
             start = min(rows)
             self._skip = self._skip if start - self._parsed < _PIECES else 1
-            rows = set(range(start, min(start + self._skip, len(self.left))))
+            rows = set(range(start, min(start + self._skip, len(self.candidates))))
             self._skip = min(2 * self._skip, _LONGEST_SKIP)
             self._parsed = start
-        self.aside.extend(self.left[row] for row in sorted(rows))
-        self.left = [each for row, each in enumerate(self.left) if row not in rows]
-        if self._parsed == len(self.left):
+        self.aside.extend(self.candidates[row] for row in sorted(rows))
+        self.candidates = [each for row, each in enumerate(self.candidates) if row not in rows]
+        if self._parsed == len(self.candidates):
             self._parsed = 0
 
     def passed(self) -> bool:
         """Record that Arrow parsed the messages of `remaining`.
 
-        Return whether they were all messages in `left`. If not, the caller parses all of `left`.
+        Return whether they were all candidates. If not, the caller parses all candidates again.
         """
         whole = self._parsed == 0
         self._parsed = 0

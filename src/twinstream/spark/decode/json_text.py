@@ -125,16 +125,16 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 
     Raises `ColumnMismatch` as `to_json` does.
     """
-    mark = secrets.token_hex(16)  # a random separator that no value contains
-    marked: list[object] = [mark] * (2 * len(values) + 1)
-    marked[1::2] = values
+    separator = secrets.token_hex(16)  # random, so that no value contains it
+    separated: list[object] = [separator] * (2 * len(values) + 1)
+    separated[1::2] = values
     try:
-        text = _READABLE.encode(marked)
+        text = _READABLE.encode(separated)
         text.encode()
     except (TypeError, ValueError, RecursionError):
         return [to_json(value) for value in values]
-    edge = len(mark) + len('["",')
-    return text[edge:-edge].split(f',"{mark}",') if values else []
+    edge = len(separator) + len('["",')
+    return text[edge:-edge].split(f',"{separator}",') if values else []
 
 
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:

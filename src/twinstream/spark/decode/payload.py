@@ -37,8 +37,8 @@ class Payload:
 
     def without_misfits(self, positions: Container[int]) -> Payload:
         """Return a copy without the misfits at some positions."""
-        left = {at: why for at, why in self.misfits.items() if at not in positions}
-        return evolve(self, misfits=left)
+        others = {at: why for at, why in self.misfits.items() if at not in positions}
+        return evolve(self, misfits=others)
 
 
 class PayloadDecoder(Protocol):

@@ -49,6 +49,7 @@ def refuse_busy(lock: Path, folder: Path | ObjectFolder) -> None:
 
 
 def _acquire(file: IO[str], kind: int, folder: Path | ObjectFolder) -> None:
+    """Lock a file, with a few attempts. Raises `PipelineBusy` with the purpose in the file."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)

@@ -53,6 +53,10 @@ def _named(old: pa.Field, new: pa.Field) -> str:
 
 
 def _fits(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether a table can have values of both types in one column.
+
+    A struct may gain and lose members. All other types must be equal.
+    """
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         members = {each.name.lower(): each for each in old}
         pairs = [(members.get(each.name.lower(), each), each) for each in new]
@@ -61,20 +65,21 @@ def _fits(old: pa.DataType, new: pa.DataType) -> bool:
         return _fits(old.value_type, new.value_type)
     if pa.types.is_map(old) and pa.types.is_map(new):
         # Delta cannot merge files if the structs in the values of a map have different members.
-        inside = old.item_type, new.item_type
-        return _fits(*inside) and _is_whole(*inside) and _is_whole(*reversed(inside))
+        before, after = old.item_type, new.item_type
+        have_same_members = _has_members(before, after) and _has_members(after, before)
+        return _fits(before, after) and have_same_members
     return bool(old == new)
 
 
 def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
     """Return whether the known columns include all new columns and all members of their structs."""
     types = {each.name: each.type for each in known}
-    return all(each.name in types and _is_whole(types[each.name], each.type) for each in new)
+    return all(each.name in types and _has_members(types[each.name], each.type) for each in new)
 
 
-def _is_whole(known: pa.DataType, new: pa.DataType) -> bool:
+def _has_members(known: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_struct(known) and pa.types.is_struct(new):
         return has_all(known, new)
     if pa.types.is_list(known) and pa.types.is_list(new):
-        return _is_whole(known.value_type, new.value_type)
+        return _has_members(known.value_type, new.value_type)
     return True

@@ -91,7 +91,7 @@ def land(
     refuse_limits(given)
     _refuse_latest(parsed)
     refuse_members(parsed, FOLDER_COLUMN)
-    job = Landing(parsed, _folder(path), _table(table, stream))
+    job = Landing(parsed, _folder(path), _table_name(table, stream))
     return job.run(spark)
 
 
@@ -111,10 +111,11 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
 
     folder = _folder(path)
     rows = spark.read.parquet(local_url(folder))
-    mark = "_" if "_subject" in rows.columns else ""
-    seq, time = f.col(mark + "seq"), f.col(mark + "timestamp").cast("string")
+    # The tables of raw messages have no underscore in the names of their columns.
+    prefix = "_" if "_subject" in rows.columns else ""
+    seq, time = f.col(prefix + "seq"), f.col(prefix + "timestamp").cast("string")
     found = (
-        rows.groupBy(f.col(mark + "subject").alias("subject"))
+        rows.groupBy(f.col(prefix + "subject").alias("subject"))
         .agg(
             f.count("*").alias("rows"),
             f.min(seq).alias("first_seq"),
@@ -148,7 +149,7 @@ def _refuse_latest(options: SourceOptions) -> None:
         )
 
 
-def _table(table: str | None, stream: str) -> str:
+def _table_name(table: str | None, stream: str) -> str:
     name = table or stream.lower()
     if name in _RESERVED or name[0] in "._" or "/" in name or "=" in name:
         raise OptionError(

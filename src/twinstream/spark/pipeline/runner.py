@@ -98,7 +98,7 @@ def run(
             _supervise(sources, events, report, asked)
         finally:
             _stop(sources)
-            _pass_on(events, report)
+            _report_all(events, report)
     _raise_broken(sources)
     return {each.source.name: each.error for each in sources if each.error is not None}
 
@@ -109,8 +109,12 @@ def _supervise(
     report: Reporter[Happening],
     asked: Asked,
 ) -> None:
+    """Report events until all sources have ended, the engine is gone, or a stop is requested.
+
+    After a request to stop, wait for the current batches, but not longer than `_PATIENCE`.
+    """
     while not asked.is_set():
-        _pass_on(events, report)
+        _report_all(events, report)
         if all(each.is_over for each in sources) or any(each.broken for each in sources):
             return
         time.sleep(_PAUSE)
@@ -118,7 +122,7 @@ def _supervise(
         each.hold()
     deadline = time.monotonic() + _PATIENCE
     while not all(each.is_between_batches for each in sources) and time.monotonic() < deadline:
-        _pass_on(events, report)
+        _report_all(events, report)
         time.sleep(_PAUSE)
 
 
@@ -137,6 +141,6 @@ def _raise_broken(sources: list[SourceRun]) -> None:
             ) from each.broken
 
 
-def _pass_on(events: queue.SimpleQueue[Happening], report: Reporter[Happening]) -> None:
+def _report_all(events: queue.SimpleQueue[Happening], report: Reporter[Happening]) -> None:
     while not events.empty():
         report(events.get())

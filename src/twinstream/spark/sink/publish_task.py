@@ -141,6 +141,7 @@ def _publish(
 
 
 def _count(commit: JetStreamCommit, options: SinkOptions, outcome: PubAck | PublishFailure) -> None:
+    """Count a row as stored or present in `commit`, or raise its error."""
     if isinstance(outcome, PublishFailure):
         if options.idempotence != "insert" or not _is_present(outcome):
             raise outcome.error

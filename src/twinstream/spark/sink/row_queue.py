@@ -73,6 +73,7 @@ class RowQueue:
             self._file = None
 
     def _next_block(self) -> list[Keyed]:
+        """Remove and return the next block of the file, or the newest rows after all blocks."""
         if not self._blocks:
             rows, self._back = self._back, []
             return rows
@@ -83,6 +84,7 @@ class RowQueue:
         return found
 
     def _spill(self) -> None:
+        """Move the newest rows to the end of the file, as one block."""
         if self._file is None:
             # `close` closes the file.
             self._file = tempfile.TemporaryFile(prefix="twinstream-")  # noqa: SIM115

@@ -80,7 +80,10 @@ class Bound:
             return cls(option, last=int(found[1]))
         wanted = 'earliest, latest, last 100 (messages) or a JSON object as {"S": 1}'
         given = _for_each(option, text, streams, "sequence", wanted)
-        return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
+        return cls(
+            option,
+            by_stream={name: _sequence_or_word(option, name, at) for name, at in given.items()},
+        )
 
     @classmethod
     def at_time(cls, option: str, text: str, otherwise: Strategy) -> Bound:
@@ -140,6 +143,7 @@ class Bound:
         return seq_of_last(state, last) if last else state.next
 
     def _resolve_time(self, moment: Moment, state: StreamState, seq_at: SeqAt) -> int:
+        """Return the sequence of the first message at or after `moment`, as `resolve` does."""
         time = moment.before(state.now) if isinstance(moment, Ago) else moment
         seq = seq_at(state.name, time)
         if seq is not None:
@@ -219,7 +223,8 @@ def _for_each(
     return given
 
 
-def _place(option: str, name: str, value: object) -> int | _Word:
+def _sequence_or_word(option: str, name: str, value: object) -> int | _Word:
+    """Return a sequence, or the keyword for -1 or -2. Raises `OptionError` for another value."""
     if isinstance(value, int) and not isinstance(value, bool):
         if value in _NUMBERS:
             return _NUMBERS[value]

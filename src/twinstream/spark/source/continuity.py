@@ -107,10 +107,10 @@ class Continuity:
         Raises `CheckpointError` or `DataLossError` in a strict read that cannot continue at
         `start`.
         """
-        left = start.streams.keys() - states.keys()
-        if left and self._strict:
+        removed = start.streams.keys() - states.keys()
+        if removed and self._strict:
             raise CheckpointError(
-                f"the checkpoint also has stream {min(left)}, {self._why_left()}{_GO_ON}"
+                f"the checkpoint also has stream {min(removed)}, {self._why_removed()}{_GO_ON}"
             )
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
@@ -119,14 +119,14 @@ class Continuity:
         # A stream that was added or replaced is read from its first message. Spark's Kafka source
         # reads new partitions in the same way.
         if position is None or self._is_other(position, state):
-            return self._restart(state)
+            return self._start_of_stream(state)
         self.check_filter(position, state.name)
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
             # Continue at the first message, so that limits do not count the removed messages and
             # give empty batches. In a strict read, the batch also covers the removed sequences, so
             # that no sequence is left out between two batches.
-            restart = self._restart(state)
+            restart = self._start_of_stream(state)
             return evolve(restart, since=position.next) if self._strict else restart
         # The first batch contains its own start, because `latest` and times before now would
         # resolve to another start when the batch is repeated.
@@ -148,7 +148,7 @@ class Continuity:
                 f" {instead_of(position.filter, self._options)}"
             )
 
-    def _restart(self, state: StreamState) -> Position:
+    def _start_of_stream(self, state: StreamState) -> Position:
         return Position(state.first, state.created, self._filter, since=state.first)
 
     def check_batch(
@@ -176,7 +176,7 @@ class Continuity:
             return None
         if state is None:
             raise CheckpointError(
-                f"the unfinished batch reads stream {name}, {self._why_left()}; it must be there"
+                f"the unfinished batch reads stream {name}, {self._why_removed()}; it must be there"
                 " until the batch is finished"
             )
         if self._is_other(position, state):
@@ -185,7 +185,7 @@ class Continuity:
             self._refuse_overtaken(low, state, before)
         return state
 
-    def _why_left(self) -> str:
+    def _why_removed(self) -> str:
         if self._options.pattern is None:
             return "which the option 'stream' no longer names"
         return f"which does not exist or does not match {self._options.pattern!r}"

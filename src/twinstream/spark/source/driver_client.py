@@ -144,14 +144,14 @@ class Leader:
 
     def retried(self, request: Callable[[JetStream], _T]) -> _T:
         """Return the result of `request`, which is repeated after transient errors."""
-        left = self._options.fetch_retries
+        retries_left = self._options.fetch_retries
         while True:
             try:
                 return request(self.jet())
             except TwinstreamError as error:
-                if not is_transient(error) or not left or self._is_to_end():
+                if not is_transient(error) or not retries_left or self._is_to_end():
                     raise
-            left -= 1
+            retries_left -= 1
             time.sleep(self._options.fetch_retry_interval)
 
     def jet(self) -> JetStream:
