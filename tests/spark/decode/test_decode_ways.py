@@ -165,6 +165,16 @@ def test_all_ways_agree(case: tuple[pa.StructType, list[bytes], dict[str, bool]]
     assert_same(decoder, messages)  # with what the first block taught
 
 
+@pytest.mark.parametrize("name", ["a", "a/b"])
+def test_null_under_a_name_with_an_escape(name: str) -> None:
+    decoder = JsonDecoder(pa.struct([fields.json_text(name), fields.json_text("b")]))
+    escaped = {"a": rb"\u0061", "a/b": rb"a\/b"}[name]
+    messages = [b'{"b":null,"%s":null}' % escaped, b'{"b":1}', b'{"b":"\\u0061","%s":2}' % escaped]
+    assert_same(decoder, messages)
+    found = decoder.decode(pa.array(messages, pa.binary())).rows.to_pylist()
+    assert [row[name] for row in found] == ["null", None, "2"]
+
+
 ORDER = fields.record(
     fields.required("id", fields.LONG),
     fields.optional("note", fields.STRING),

@@ -33,6 +33,8 @@ _SIMPLE: Final = (
     r'"[^"\\\n]*"|\{[^][{}\\]*\}'
     r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
 )
+# A name with an escape, such as `"\u0061":`, which the search for a name does not find.
+_ESCAPED_NAME: Final = re.compile(rf'\\.(?:[^"\\\n]|\\.)*"{_BLANK}:')
 _OPEN: Final = frozenset("{,")
 _SPACE: Final = " \t\r\n"
 
@@ -104,7 +106,15 @@ class CutMember:
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
             raise BlockRefused(self._unexpected_rows(numbers, text))
-        return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
+        if not numbers.null_count:
+            return range(len(self))
+        # Where the number is missing, the member may stand under a name with an escape, with null
+        # as its value, which the reader does not distinguish from a missing member.
+        if doubtful := [
+            row for row in _rows_with_escaped_names(text) if numbers[row].as_py() is None
+        ]:
+            raise BlockRefused(doubtful)
+        return _valid_rows(numbers)
 
     def _unexpected_rows(self, numbers: pa.Array, text: str) -> list[int]:
         """Return the rows with an unexpected number, and the rows whose number is missing."""
@@ -125,6 +135,15 @@ def _parsed(texts: Sequence[str]) -> list[object]:
         return values_of(texts)
     except (ColumnMismatch, ValueError, RecursionError):
         raise NotSimple from None
+
+
+def _rows_with_escaped_names(text: str) -> list[int]:
+    rows: list[int] = []
+    row = counted = 0
+    for match in _ESCAPED_NAME.finditer(text) if "\\" in text else ():
+        row, counted = row + text.count("\n", counted, match.start()), match.start()
+        rows.append(row)
+    return sorted(set(rows))
 
 
 def _valid_rows(numbers: pa.Array) -> list[int]:
