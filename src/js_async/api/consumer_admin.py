@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "delete",
+    "delete_unconfirmed",
     "free_push",
     "gone",
     "info",
@@ -34,6 +35,9 @@ __all__ = [
     "step_down",
     "unpin",
 ]
+
+# The pause before a deletion is repeated that may have overtaken the creation (seconds).
+_OVERTAKEN: Final = 0.2
 
 # The timeout of the check whether a consumer exists (seconds). It is short, because a consumer
 # without a leader does not respond, and during the check an iterator does not process messages.
@@ -94,6 +98,17 @@ async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = N
     """Delete the consumer. Raises `ConsumerNotFound`."""
     subject = api.subjects.consumer("DELETE", stream, name)
     await api.call(subject, None, twinstream.models.ConsumerDeleteResponse, deadline)
+
+
+async def delete_unconfirmed(delete: Callable[[], Awaitable[bool]]) -> None:
+    """Delete a consumer whose creation was interrupted, so that it may exist or not.
+
+    `delete` returns whether the server has confirmed a deletion. The server may process the first
+    deletion before the creation; then the second one deletes the consumer.
+    """
+    if not await delete():
+        await sleep(_OVERTAKEN)
+        await delete()
 
 
 async def pause(

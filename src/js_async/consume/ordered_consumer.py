@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
@@ -13,7 +14,7 @@ from js_async.api.create_update import create_consumer
 from js_async.consume.buffer import MessageBuffer
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.pull_subscription import PullChannels
-from js_async.runtime.concurrency import shielded, sleep
+from js_async.runtime.concurrency import shielded
 from twinstream.core.consume.buffer_limits import DEFAULT_MESSAGES
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import PullLimits
@@ -31,8 +32,6 @@ __all__ = ["OrderedConsumer"]
 
 # How long `end` waits for the connection, which it needs to delete consumers (seconds).
 _PATIENCE: Final = 1.0
-# The pause before a deletion is repeated that may have overtaken the creation (seconds).
-_OVERTAKEN: Final = 0.2
 
 
 class OrderedConsumer:
@@ -159,11 +158,11 @@ class OrderedConsumer:
             self._unwanted.append(unsure)
         patience = Deadline.after(_PATIENCE)
         for name in list(self._unwanted):
-            deleted = await self._delete(name, patience)
-            if name == unsure and not deleted:
-                # The server may process the deletion before the creation, which was interrupted.
-                await sleep(_OVERTAKEN)
-                await self._delete(name, patience)
+            delete = partial(self._delete, name, patience)
+            if name == unsure:
+                await consumer_admin.delete_unconfirmed(delete)
+            else:
+                await delete()
             self._unwanted = [each for each in self._unwanted if each != name]
 
     async def _delete(self, name: str, patience: Deadline) -> bool:

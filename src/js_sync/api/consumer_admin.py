@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "delete",
+    "delete_unconfirmed",
     "free_push",
     "gone",
     "info",
@@ -35,6 +36,9 @@ __all__ = [
     "step_down",
     "unpin",
 ]
+
+# The pause before a deletion is repeated that may have overtaken the creation (seconds).
+_OVERTAKEN: Final = 0.2
 
 # The timeout of the check whether a consumer exists (seconds). It is short, because a consumer
 # without a leader does not respond, and during the check an iterator does not process messages.
@@ -95,6 +99,17 @@ def delete(api: Api, stream: str, name: str, deadline: Deadline | None = None) -
     """Delete the consumer. Raises `ConsumerNotFound`."""
     subject = api.subjects.consumer("DELETE", stream, name)
     api.call(subject, None, twinstream.models.ConsumerDeleteResponse, deadline)
+
+
+def delete_unconfirmed(delete: Callable[[], Awaitable[bool]]) -> None:
+    """Delete a consumer whose creation was interrupted, so that it may exist or not.
+
+    `delete` returns whether the server has confirmed a deletion. The server may process the first
+    deletion before the creation; then the second one deletes the consumer.
+    """
+    if not delete():
+        sleep(_OVERTAKEN)
+        delete()
 
 
 def pause(

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 from attrs import frozen
 
 from js_sync.api.api import Api
+from js_sync.api.consumer_admin import delete_unconfirmed
 from js_sync.api.inbox import Inbox
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import shielded
@@ -336,21 +337,30 @@ class ConsumerPages:
             self._pending.give_up()
         self._pending = None
         self._inbox.close()
-        name, self._name = self._name or self._unconfirmed_name, ""
-        self._unconfirmed_name = ""
-        if not name:
+        confirmed, self._name = self._name, ""
+        unconfirmed, self._unconfirmed_name = self._unconfirmed_name, ""
+        if not (confirmed or unconfirmed):
             return
-        target = self._deletion(name)
+        target = self._deletion(confirmed or unconfirmed)
         if not wait:
+            # The server may create it after that. Then `close` deletes it.
+            self._unconfirmed_name = unconfirmed
             transport = self._api.transport
             sent = transport.write(target.encode(), b"", b"", b"")
             if not sent and transport.is_connected:
                 transport.send(target.encode(), b"", b"", b"")
-            return
+        elif confirmed:
+            self._request_deletion(target)
+        else:
+            delete_unconfirmed(partial(self._request_deletion, target))
+
+    def _request_deletion(self, target: str) -> bool:
+        """Delete a consumer; return whether the server has confirmed it."""
         try:
             self._api.call_raw(target, None)
         except (*FAILED_REQUEST, ConnectionClosed):
-            pass  # already deleted, or the server deletes it when it is idle
+            return False  # already deleted, or the server deletes it when it is idle
+        return True
 
     def _deletion(self, name: str) -> str:
         """Return the subject of the request that deletes a consumer."""
