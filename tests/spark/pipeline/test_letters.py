@@ -29,6 +29,7 @@ from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.settings.toml_config import read_config
 from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -368,8 +369,40 @@ def test_letters_that_another_program_removed_are_noticed(
     lake.land()
     for file in (lake.config.path / LETTERS).rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(JournalError, match=r"0 dead letters of batches 0 to 0 .* and 2 in"):
+    with pytest.raises(JournalError, match="18 rows and 0 dead letters .* has 18 and 2"):
         lake.replay()
+
+
+@pytest.mark.parametrize("step", ["before the letters", "before the journal"])
+def test_an_interrupted_replay_from_the_stream_is_to_be_done_first(
+    lake_of: Callable[..., tuple[Lake, Stream]],
+    fill: Fill,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    source, kind = lake.config.sources[0], type(open_sink(lake.config))
+    change = kind.replace
+
+    def change_tables(sink: Any, table: str, batches: Any) -> None:
+        if table == LETTERS and step == "before the letters":
+            die()
+        change(sink, table, batches)
+        if table == LETTERS:
+            die()
+
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(kind, "replace", change_tables)
+        replay(None, lake.config, source, 1, None)
+    before = lake.state()
+    with pytest.raises(JournalError, match="first run .* replay --from 1 --to 20"):
+        lake.replay()
+    assert lake.state() == before
+    replay(None, lake.config, source, 1, 21)
+    assert (lake.replay().letters, len(lake.rows()), lake.problems()) == (0, 20, [])
 
 
 def test_letters_are_counted_by_reason(

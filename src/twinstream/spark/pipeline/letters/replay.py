@@ -27,11 +27,13 @@ from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
+from twinstream.spark.pipeline.letters.check_landed import check_landed
 from twinstream.spark.pipeline.letters.finish import finish
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState
 from twinstream.spark.source.read_columns import ERROR
 
@@ -106,8 +108,8 @@ def replay_letters(
         tell: called with the number of batches that are done each time.
 
     Raises:
-        JournalError: if the dead letters are not those of the journal, or a file is damaged.
-            Nothing is changed.
+        JournalError: if the rows of the batches are not those of the journal, perhaps because a
+            replay from the stream was interrupted, or if a file is damaged. Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
         SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
@@ -118,8 +120,10 @@ def replay_letters(
     letters = remaining = 0
     changed: list[BatchEntry] = []
     with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
-        due = iter(batches_with_letters(state.journal.entries(), low, high))
+        known = state.journal.entries()
+        due = iter(batches_with_letters(known, low, high))
         while batches := list(islice(due, _BATCHES)):
+            check_landed(state.sink, source, tables_of(source, known.values()), batches)
             # Without a change, `run` returns no entries, and all letters of the batches remain.
             entries = _Replay(state, source, batches).run(engine)
             letters += sum(each.dead_letters for each in batches)
@@ -157,8 +161,8 @@ class _Replay:
     def _decode(self, engine: Engine, staging: Staging) -> list[TaskFile]:
         """Let tasks decode the letters, and return the files that the tasks have written.
 
-        Each letter is in one of the files. Raises `JournalError` if the tables have another number
-        of letters than the journal.
+        Each letter is in one of the files. Raises `JournalError` if the tasks have decoded another
+        number of letters than the journal has.
         """
         numbers = [each.batch for each in self.batches]
         files = self.state.sink.files(self.source.dead_letters, numbers)
@@ -170,8 +174,8 @@ class _Replay:
         if found != known:
             raise JournalError(
                 f"source {self.source.name} has {found} dead letters of batches {numbers[0]} to"
-                f" {numbers[-1]} in its files, and {known} in its journal: another program changed"
-                " them; nothing was landed"
+                f" {numbers[-1]} in its files, and {known} in its journal; nothing was landed;"
+                " please report this"
             )
         return written
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -210,12 +211,14 @@ class DeltaSink:
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
         delta = self._place.open(table)
-        found: dict[int, list[Path]] = {number: [] for number in batches}
+        numbers = sorted(batches)
+        found: dict[int, list[Path]] = {number: [] for number in numbers}
         for action in [] if delta is None else _actions(delta):
             low, high = (action.get(f"{end}.{BATCH_COLUMN}") for end in ("min", "max"))
-            for number, files in found.items():
-                if low is None or high is None or low <= number <= high:
-                    files.append(self._place.path(table, action["path"]))
+            first = 0 if low is None else bisect_left(numbers, low)
+            end = len(numbers) if high is None else bisect_right(numbers, high)
+            for number in numbers[first:end]:
+                found[number].append(self._place.path(table, action["path"]))
         return found
 
     def check(self, table: str, files: Sequence[Path]) -> None:
