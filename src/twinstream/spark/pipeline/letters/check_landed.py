@@ -50,10 +50,10 @@ def check_landed(
         if (rows[number], dead[number], twice[number]) != (each.rows, each.dead_letters, 0):
             raise JournalError(
                 f"batch {number} of source {source.name} has {rows[number]} rows and"
-                f" {dead[number]} dead letters in its tables, of which {twice[number]} are both; its"
-                f" journal has {each.rows} and {each.dead_letters}: a replay from the stream was"
-                " interrupted, or another program changed the tables; nothing was landed; first"
-                f" run twinstream pipeline replay --from {each.start} --to {each.end - 1}"
+                f" {dead[number]} dead letters in its tables, of which {twice[number]} are both;"
+                f" its journal has {each.rows} and {each.dead_letters}: a replay from the stream"
+                " was interrupted, or another program changed the tables; nothing was landed;"
+                f" first run twinstream pipeline replay --from {each.start} --to {each.end - 1}"
             )
 
 

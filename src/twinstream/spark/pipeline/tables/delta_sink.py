@@ -263,7 +263,7 @@ class DeltaSink:
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer))
+        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
         try:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
             links = [batch.folder / file.name for file in files.values()]
@@ -277,12 +277,16 @@ class DeltaSink:
 
 
 class _LettersWriter:
-    """The writer of the dead letters of a source. Its transactions have numbers of their own."""
+    """The writer of the dead letters that a plan lands, in one transaction of each table.
 
-    def __init__(self, source: Writer) -> None:
+    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
+    earlier journal is restored.
+    """
+
+    def __init__(self, source: Writer, plan: LettersPlan) -> None:
         # No source has a dot in its name.
         self.name: Final = f"{source.name}.letters"
-        self.id: Final = f"{source.id}.letters"
+        self.id: Final = f"{source.id}.letters.{plan.folder}"
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
