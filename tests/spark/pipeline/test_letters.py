@@ -19,6 +19,7 @@ from tests.mortal_store import Died, die
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
+from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
 from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
@@ -49,13 +50,13 @@ class Lake:
             f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
             f'schema = "order.json"\nmax_messages = 25\n{more}'
         )
-        self._folder = folder
+        self.folder = folder
         self.config = config_of(folder, sink, server, source, engine="local")
 
     def set_schema(self, **schema: Any) -> None:
         """Replace the schema of the source, as a user does in its file."""
-        (self._folder / "order.json").write_text(json.dumps({"type": "object", **schema}))
-        self.config = read_config(self._folder / "orders.toml")
+        (self.folder / "order.json").write_text(json.dumps({"type": "object", **schema}))
+        self.config = read_config(self.folder / "orders.toml")
 
     def land(self) -> None:
         assert run(None, self.config, once=True) == {}
@@ -266,6 +267,36 @@ def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: F
     assert (done.letters, done.landed) == (3, 3)
     assert [row["_seq"] for row in lake.rows(LETTERS)] == [10, 20, 60, 70, 80, 90, 100]
     assert lake.problems() == []
+
+
+def other_file(lake: Lake, stream: Stream) -> PipelineConfig:
+    """Return a pipeline of another file with the same tables, and with another source."""
+    file = lake.folder / "orders.toml"
+    head, _, _ = file.read_text().partition("[[source]]")
+    source = f'stream = "{stream.name}"\nname = "two"\nformat = "json"\nschema = "order.json"'
+    (lake.folder / "two.toml").write_text(f'{head}[[source]]\n{source}\ntable = "taken"\n')
+    return read_config(lake.folder / "two.toml")
+
+
+def test_a_table_of_another_source_gets_no_rows(
+    lake_of: Callable[..., tuple[Lake, Stream]], make_stream: Make, fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    other = make_stream()
+    fill(other, [{"id": 1}] * 30)
+    two = other_file(lake, other)
+    assert run(None, two, once=True) == {}
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('table = "orders"', 'table = "taken"'))
+    lake.set_schema(properties=NUMBERS)
+    before = lake.state()
+    for command in (lake.replay, lambda: replay(None, lake.config, lake.config.sources[0], 1, 21)):
+        with pytest.raises(JournalError, match="table taken has rows of source two"):
+            command()
+    assert lake.state() == before
+    assert [each.problems for each in verify(two)] == [[]]
 
 
 def test_letters_are_landed_after_an_earlier_journal_was_restored(

@@ -34,7 +34,7 @@ from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import tables_of
-from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
 from twinstream.spark.source.read_columns import ERROR
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def replay_letters(
 
     Raises:
         JournalError: if the rows of the batches are not those of the journal, perhaps because a
-            replay from the stream was interrupted, or if a file is damaged. Nothing is changed.
+            replay from the stream was interrupted, if another source has landed into a table, or
+            if a file is damaged. Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
         SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
@@ -121,6 +122,7 @@ def replay_letters(
     changed: list[BatchEntry] = []
     with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
         known = state.journal.entries()
+        refuse_tables_of_others(state.folders, source, known)
         due = iter(batches_with_letters(known, low, high))
         while batches := list(islice(due, _BATCHES)):
             check_landed(state.sink, source, tables_of(source, known.values()), batches)
