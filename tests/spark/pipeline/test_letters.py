@@ -26,6 +26,7 @@ from twinstream.spark.pipeline.letters.replay import LettersReport, replay_lette
 from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -103,6 +104,15 @@ def without_an_id(numbers: int, each: int = 10) -> list[dict[str, Any]]:
         {"item": f"i{number}"} if number % each == 0 else {"id": number}
         for number in range(1, numbers + 1)
     ]
+
+
+def other_file(lake: Lake, stream: Stream) -> PipelineConfig:
+    """Return a pipeline of another file with the same tables, and with another source."""
+    file = lake.folder / "orders.toml"
+    head, _, _ = file.read_text().partition("[[source]]")
+    source = f'stream = "{stream.name}"\nname = "two"\nformat = "json"\nschema = "order.json"'
+    (lake.folder / "two.toml").write_text(f'{head}[[source]]\n{source}\ntable = "taken"\n')
+    return read_config(lake.folder / "two.toml")
 
 
 def test_letters_are_landed_after_a_purge(
@@ -203,6 +213,27 @@ def test_the_next_command_finishes_a_replay_that_died(
     assert not list(Folders(lake.config.path).staging.rglob("*"))
 
 
+def test_files_of_an_interrupted_replay_are_kept_by_a_pipeline_of_other_sources(
+    lake_of: Callable[..., tuple[Lake, Stream]], make_stream: Make, fill: Fill
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(20))
+    lake.land()
+    other = make_stream()
+    fill(other, [{}] * 3)
+    assert run(None, other_file(lake, other), once=True) == {}
+    lake.set_schema(properties=NUMBERS)
+    two = read_config(lake.folder / "two.toml")
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    assert vacuum(two) == []
+    assert replay_letters(None, two, two.sources[0]).landed == 3
+    assert vacuum(two) == []
+    lake.land()
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 21))
+    assert lake.problems() == []
+
+
 def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
 ) -> None:
@@ -267,15 +298,6 @@ def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: F
     assert (done.letters, done.landed) == (3, 3)
     assert [row["_seq"] for row in lake.rows(LETTERS)] == [10, 20, 60, 70, 80, 90, 100]
     assert lake.problems() == []
-
-
-def other_file(lake: Lake, stream: Stream) -> PipelineConfig:
-    """Return a pipeline of another file with the same tables, and with another source."""
-    file = lake.folder / "orders.toml"
-    head, _, _ = file.read_text().partition("[[source]]")
-    source = f'stream = "{stream.name}"\nname = "two"\nformat = "json"\nschema = "order.json"'
-    (lake.folder / "two.toml").write_text(f'{head}[[source]]\n{source}\ntable = "taken"\n')
-    return read_config(lake.folder / "two.toml")
 
 
 def test_a_table_of_another_source_gets_no_rows(

@@ -11,10 +11,19 @@ from twinstream.spark.errors import JournalError, PipelineBusy
 from twinstream.spark.landing.staging import remove_staged
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.state.source_state import SourceState, journals_in
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 
-__all__ = ["finish", "finish_before_run", "finish_interrupted"]
+__all__ = ["finish", "finish_before_run", "finish_interrupted", "planned_folders"]
+
+
+def planned_folders(folders: Folders) -> set[str]:
+    """Return the names of the folders of staged files that interrupted replays still need.
+
+    Their sources may be those of another pipeline's file.
+    """
+    plans = (journal.letters.unfinished() for _, journal in journals_in(folders))
+    return {plan.folder for plan in plans if plan is not None}
 
 
 def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> None:

@@ -28,7 +28,7 @@ from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.check_landed import check_landed
-from twinstream.spark.pipeline.letters.finish import finish
+from twinstream.spark.pipeline.letters.finish import finish, planned_folders
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
@@ -146,7 +146,7 @@ class _Replay:
     def run(self, engine: Engine) -> list[BatchEntry]:
         """Land the letters that fit. Return the entries of all batches; none without a change."""
         parent = self.state.folders.staging
-        remove_attempts(parent, _STAGED)  # no plan is unfinished, so no plan names such a folder
+        remove_attempts(parent, _STAGED, planned_folders(self.state.folders))
         staging = Staging(parent, _STAGED)
         try:
             plan = self._plan(staging, self._decode(engine, staging))
