@@ -19,7 +19,7 @@ from tests.mortal_store import Died, die
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
-from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline import PipelineConfig, source_run
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
 from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
@@ -211,6 +211,55 @@ def test_the_next_command_finishes_a_replay_that_died(
     assert [row["_seq"] for row in lake.rows()][:30] == list(range(1, 31))
     assert (lake.rows(LETTERS), lake.problems()) == ([], [])
     assert not list(Folders(lake.config.path).staging.rglob("*"))
+
+
+def test_letters_stay_if_a_run_has_given_the_table_other_columns_meanwhile(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [{"id": "x"}, {"id": "y"}])
+    lake.land()
+    before, source = lake.config, lake.config.sources[0]
+    lake.set_schema(properties={"id": {"type": "string"}})
+    with monkeypatch.context() as patch:
+        patch.setattr(type(open_sink(lake.config)), "add", lambda *_: die())
+        with pytest.raises(Died):
+            lake.replay()
+    fill(stream, [{"id": 3}])
+    with monkeypatch.context() as patch:
+        # A run that began before the replay does not look for its plan.
+        patch.setattr(source_run, "finish_before_run", lambda *_: None)
+        assert run(None, before, once=True) == {}
+    lake.config = before
+    lake.land()
+    assert [row["id"] for row in lake.rows()] == [3]
+    assert [row["_seq"] for row in lake.rows(LETTERS)] == [1, 2]
+    assert not letters_of(lake.config, source).is_interrupted
+    list(compact(lake.config))
+    assert lake.problems() == []
+    assert not list(Folders(lake.folder / "lake").staging.rglob("*"))
+
+
+def test_rows_that_no_longer_fit_are_named_if_some_are_in_a_table(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+
+    def refuse(*_: object) -> None:
+        raise SchemaError("the columns differ")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(open_sink(lake.config)), "check", refuse)
+        with pytest.raises(SchemaError):
+            lake.replay()
+    assert letters_of(lake.config, lake.config.sources[0]).is_interrupted
+    lake.land()
+    assert (len(lake.rows()), lake.rows(LETTERS), lake.problems()) == (20, [], [])
 
 
 def test_files_of_an_interrupted_replay_are_kept_by_a_pipeline_of_other_sources(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.lake.entry import BatchEntry
 from twinstream.lake.letters_plan import LettersPlan
-from twinstream.spark.errors import JournalError, PipelineBusy
+from twinstream.spark.errors import JournalError, PipelineBusy, SchemaError
 from twinstream.spark.landing.staging import remove_staged
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -50,19 +52,26 @@ def finish_before_run(config: PipelineConfig, state: SourceState) -> None:
             finish_interrupted(config, each)
 
 
-def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
+def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[BatchEntry]:
     """Add the letters that fit to their tables, and remove them from the dead letters.
 
     Each step can be repeated. The tables are changed first: after an interruption between the two,
-    a letter exists twice, until this is done again, and is not lost.
+    a letter exists twice, until this is done again, and is not lost. Return the new entries of the
+    batches. There are none if the plan was dropped, because a run has changed the columns of a
+    table since it was made. Then all letters stay.
     """
     origin = state.journal.origin()
     if origin is None:
         raise JournalError(f"the journal of source {source.name} has no origin; restore it")
+    writer = SourceWriter(source.name, origin.id)
     files = _staged_files(state.folders, source, plan)
+    if not _fit(state, files, plan, writer):
+        state.journal.letters.dropped(plan)
+        remove_staged(state.folders.staging / plan.folder)
+        return []
     letters = files.pop(source.dead_letters, {})
     for table, by_batch in sorted(files.items()):
-        state.sink.add(table, by_batch, plan, SourceWriter(source.name, origin.id))
+        state.sink.add(table, by_batch, plan, writer)
     if HOOKS:
         reached("letters: before removal", plan)
     remaining = {
@@ -73,6 +82,27 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
     state.sink.replace(source.dead_letters, no_files | remaining)
     state.journal.letters.landed(plan)
     remove_staged(state.folders.staging / plan.folder)
+    return list(plan.entries)
+
+
+def _fit(
+    state: SourceState,
+    files: Mapping[str, Mapping[int, Path]],
+    plan: LettersPlan,
+    writer: SourceWriter,
+) -> bool:
+    """Return whether the files fit their tables, which may have got other columns meanwhile.
+
+    Raises `SchemaError` if they do not, and a table has rows of the plan already.
+    """
+    try:
+        for table, by_batch in files.items():
+            state.sink.check(table, list(by_batch.values()))
+    except SchemaError:
+        if any(state.sink.has_added(table, plan, writer) for table in files):
+            raise
+        return False
+    return True
 
 
 def _staged_files(

@@ -154,8 +154,7 @@ class _Replay:
                 return []
             sync([staging.folder, parent])
             plan = self.state.journal.letters.planned(plan)
-            finish(self.state, self.source, plan)
-            return list(plan.entries)
+            return finish(self.state, self.source, plan)
         finally:
             if self.state.journal.letters.unfinished() is None:
                 staging.close()

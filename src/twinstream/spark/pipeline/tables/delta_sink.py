@@ -275,6 +275,13 @@ class DeltaSink:
         finally:
             batch.close()
 
+    def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
+        """Return whether `add` has added rows of a plan to a table."""
+        delta = self._place.open(table)
+        if delta is None:
+            return False
+        return self._place.landed(table, delta, _LettersWriter(writer, plan).id) >= plan.number
+
 
 class _LettersWriter:
     """The writer of the dead letters that a plan lands, in one transaction of each table.
