@@ -586,6 +586,22 @@ def test_letters_are_published_once(
     assert len(lake.rows(LETTERS)) == 4, "they stay"
 
 
+def test_a_letter_that_is_too_large_leaves_the_others(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, jet: JetStream
+) -> None:
+    lake, stream = lake_of(sink="parquet")
+    fill(stream, [b"x" * (1024 * 1024 - 10), b"a", b"y" * 2000, b"b"])
+    lake.land()
+    subject = f"bad.{stream.name.lower()}"
+    taker = jet.create_stream(
+        StreamConfig(name=f"{stream.name}-BAD", subjects=[subject], max_msg_size=1500)
+    )
+    done = publish_letters(lake.config, lake.config.sources[0], subject)
+    assert (done.published, done.repeated, done.refused) == (2, 0, [1, 3])
+    assert "the server accepts 1048576" in str(done.reason)
+    assert [each.headers["Dead-Sequence"] for each in taker.read()] == ["2", "4"]
+
+
 def test_letters_go_to_no_stream_that_would_land_them_again(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
 ) -> None:
