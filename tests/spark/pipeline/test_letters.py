@@ -16,6 +16,7 @@ from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
+from tests.odd_messages import OddMessage, publish_raw
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
@@ -446,6 +447,57 @@ def test_headers_and_large_sequences_are_those_of_the_message(
     assert [sorted(map(str, row.items())) for row in lake.rows()] == [
         sorted(map(str, row.items())) for row in from_letters
     ], "the same rows as from the stream"
+
+
+def test_a_header_without_a_name_is_not_a_malformed_block(
+    lake_of: Callable[..., tuple[Lake, Stream]], server: NatsServer
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    blocks = b"NATS/1.0\r\n: value\r\nA: b\r\n\r\n", b"NATS/1.0\r\n:\r\n\r\n", b"no version"
+    subject, port = f"{stream.name.lower()}.a", int(server.url.rpartition(":")[2])
+    publish_raw(port, subject, *(OddMessage(each, b'{"item": "x"}') for each in blocks))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    done = lake.replay()
+    assert (done.landed, done.left) == (2, 1)
+    landed, left = lake.rows(), lake.rows(LETTERS)
+    assert [dict(row["_headers"]) for row in landed] == [{"": ["value"], "A": ["b"]}, {"": [""]}]
+    assert left[0]["_error"].startswith("headers: not a NATS header block: b'no vers")
+    replay(None, lake.config, lake.config.sources[0], 1, None)
+    assert (lake.rows(), lake.rows(LETTERS)) == (landed, left), "the same as from the stream"
+
+
+def test_letters_that_stay_lose_no_headers(
+    lake_of: Callable[..., tuple[Lake, Stream]], jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    subject = f"{stream.name.lower()}.a"
+    for data in (b'{"item": "a"}', b"junk"):
+        jet.publish(subject, data, headers={"Trace": "t"})
+    lake.land()
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('"true"', '"false"'))
+    lake.set_schema(properties=NUMBERS)
+    before = lake.state()
+    with pytest.raises(OptionError, match="includeHeaders"):
+        lake.replay()
+    assert lake.state() == before
+    file.write_text(file.read_text().replace('"false"', '"true"'))
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay().left == 1
+    assert [row["_headers"] for row in lake.rows(LETTERS)] == [[("Trace", ["t"])]]
+
+
+def test_letters_that_all_fit_need_no_headers(
+    lake_of: Callable[..., tuple[Lake, Stream]], jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    jet.publish(f"{stream.name.lower()}.a", b'{"item": "a"}', headers={"Trace": "t"})
+    lake.land()
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('"true"', '"false"'))
+    lake.set_schema(properties=NUMBERS)
+    assert (lake.replay().left, lake.problems()) == (0, [])
 
 
 def test_letters_of_events(

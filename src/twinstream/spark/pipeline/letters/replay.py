@@ -23,13 +23,13 @@ from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.task_report import TaskFile
-from twinstream.spark.errors import JournalError
+from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.check_landed import check_landed
 from twinstream.spark.pipeline.letters.finish import finish, planned_folders
-from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_headers
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
@@ -112,6 +112,8 @@ def replay_letters(
             replay from the stream was interrupted, if another source has landed into a table, or
             if a file is damaged. Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
+        OptionError: if letters that still do not fit have headers, and the source includes none
+            now. Nothing is changed.
         SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
@@ -198,7 +200,8 @@ class _Replay:
         """Return the plan that lands the files of the tasks, or `None` if no letter changes.
 
         No letter changes if none fits the schema and each has the same reason as before. Raises
-        `SchemaError` if the files do not fit their tables.
+        `SchemaError` if the files do not fit their tables, and `OptionError` if letters that stay
+        would lose their headers.
         """
         by_table: dict[str, list[TaskFile]] = defaultdict(list)
         for file in written:
@@ -207,6 +210,8 @@ class _Replay:
         none_fits = len(letter_files) == len(written)
         if none_fits and self._stored_reasons() == _reasons_in(letter_files):
             return None
+        if letter_files:
+            self._refuse_loss_of_headers()
         for table, files in by_table.items():
             self.state.sink.check(table, [each.path for each in files])
         # The number of rows that each table gets, by the batch of the rows.
@@ -223,6 +228,19 @@ class _Replay:
             files=tuple(planned_files),
             entries=tuple(self._entry_after(each, rows[each.batch]) for each in self.batches),
         )
+
+    def _refuse_loss_of_headers(self) -> None:
+        """Raise `OptionError` if the letters have headers that the source does not include."""
+        if self.source.source_options.include_headers:
+            return
+        numbers = [each.batch for each in self.batches]
+        by_batch = self.state.sink.files(self.source.dead_letters, numbers)
+        if have_headers({file for files in by_batch.values() for file in files}):
+            raise OptionError(
+                "includeHeaders",
+                f"dead letters of source {self.source.name} have headers, which those that still do"
+                ' not fit would lose: set it to "true"; nothing was landed',
+            )
 
     def _entry_after(self, entry: BatchEntry, rows: Mapping[str, int]) -> BatchEntry:
         """Return the entry of a batch after the replay, which gives `rows` rows to each table."""
