@@ -21,9 +21,10 @@ from tests.spark.pipelines import SINKS, config_of, counted, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline import PipelineConfig, source_run
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
-from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
@@ -208,10 +209,27 @@ def test_the_next_command_finishes_a_replay_that_died(
     elif next_command == "compact":
         list(compact(lake.config))
     else:
-        assert lake.replay().letters == 0
+        done = lake.replay()
+        assert (done.landed, done.left) == (7, 0), "it says what it has landed"
+        assert [each.dead_letters for each in done.batches] == [0, 0]
     assert [row["_seq"] for row in lake.rows()][:30] == list(range(1, 31))
     assert (lake.rows(LETTERS), lake.problems()) == ([], [])
     assert not list(Folders(lake.config.path).staging.rglob("*"))
+
+
+def test_a_replay_counts_the_letters_that_an_interrupted_one_left_once(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [*without_an_id(10), b"junk"])
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (2, 1, 1)
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (1, 0, 1)
 
 
 def test_letters_stay_if_a_run_has_given_the_table_other_columns_meanwhile(

@@ -134,7 +134,8 @@ def replay(
     second replay changes nothing.
     """
     from twinstream.spark.landing.lock import refuse_busy
-    from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+    from twinstream.spark.pipeline.letters.letters_report import LettersReport
+    from twinstream.spark.pipeline.letters.replay import replay_letters
     from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files
     from twinstream.spark.pipeline.settings.folders import Folders
 

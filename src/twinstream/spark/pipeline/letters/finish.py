@@ -11,6 +11,7 @@ from twinstream.lake.entry import BatchEntry
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.errors import JournalError, PipelineBusy, SchemaError
 from twinstream.spark.landing.staging import remove_staged
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.source_state import SourceState, journals_in
@@ -28,16 +29,20 @@ def planned_folders(folders: Folders) -> set[str]:
     return {plan.folder for plan in plans if plan is not None}
 
 
-def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> None:
+def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> LettersReport:
     """Finish the replay of dead letters of a source that was interrupted, if there is one.
 
     The caller has the exclusive lock of the tables. The files of the plan are finished, so neither
-    the stream nor the schema matters.
+    the stream nor the schema matters. Return what was landed.
     """
     state = SourceState.of(config, source)
     plan = state.journal.letters.unfinished()
-    if plan is not None:
-        finish(state, source, plan)
+    if plan is None:
+        return LettersReport(source=source.name, letters=0, left=0, batches=[])
+    before = state.journal.entries()
+    changed = finish(state, source, plan)
+    landed = sum(before[each.batch].dead_letters - each.dead_letters for each in changed)
+    return LettersReport(source=source.name, letters=landed, left=0, batches=changed)
 
 
 def finish_before_run(config: PipelineConfig, state: SourceState) -> None:

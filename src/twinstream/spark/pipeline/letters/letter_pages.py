@@ -82,8 +82,8 @@ def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
 
 def have_headers(files: Iterable[Path]) -> bool:
     """Return whether files have letters with headers."""
-    found = (pq.read_table(file, columns=[_HEADERS], partitioning=None) for file in files)
-    return any(column.null_count < len(column) for rows in found for column in rows.columns)
+    rows = ds.dataset([str(file) for file in files], schema=pa.schema([(_HEADERS, _HEADER_MAP)]))
+    return any(part.column(0).null_count < part.num_rows for part in rows.to_batches())
 
 
 def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) -> None:

@@ -31,6 +31,7 @@ from twinstream.spark.pipeline.letters.check_landed import check_landed
 from twinstream.spark.pipeline.letters.finish import finish, planned_folders
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_headers
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import tables_of
@@ -40,7 +41,7 @@ from twinstream.spark.source.read_columns import ERROR
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LettersReport", "batches_with_letters", "replay_letters"]
+__all__ = ["batches_with_letters", "replay_letters"]
 
 # The name of the folders of files that are not in their tables yet.
 _STAGED: Final = "_letters"
@@ -54,24 +55,6 @@ _COMPARED: Final = ("_seq", BATCH_COLUMN, ERROR)
 
 # The number of letters from which several tasks are worth the start of their processes.
 _MANY: Final = 50_000
-
-
-@frozen(kw_only=True)
-class LettersReport:
-    """The result of a replay: the number of letters, and of those that still do not fit.
-
-    `batches` are the entries of the batches that have changed.
-    """
-
-    source: str
-    letters: int
-    left: int
-    batches: list[BatchEntry]
-
-    @property
-    def landed(self) -> int:
-        """The number of letters that are in tables now."""
-        return self.letters - self.left
 
 
 def batches_with_letters(
@@ -99,6 +82,9 @@ def replay_letters(
 ) -> LettersReport:
     """Land the dead letters of all batches that have sequences in `[low, high)` again.
 
+    If a replay of the source was interrupted, it is finished first, and the report includes the
+    letters that it lands.
+
     Args:
         spark: the session that runs the tasks, or `None` with `engine = "local"`.
         config: the pipeline.
@@ -120,9 +106,12 @@ def replay_letters(
     """
     folder_of_files(config, "letters replay")
     state = SourceState.of(config, source)
-    letters = remaining = 0
-    changed: list[BatchEntry] = []
-    with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
+    remaining = 0
+    with (
+        maintenance_lock(config, "letters replay") as finished,
+        engine_of(spark, config) as engine,
+    ):
+        letters, changed = finished[source.name].letters, finished[source.name].batches
         known = state.journal.entries()
         refuse_tables_of_others(state.folders, source, known)
         due = iter(batches_with_letters(known, low, high))
