@@ -68,6 +68,8 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
     origin = state.journal.origin()
     if origin is None:
         raise JournalError(f"the journal of source {source.name} has no origin; restore it")
+    if HOOKS:
+        reached("letters: before tables", plan)
     writer = SourceWriter(source.name, origin.id)
     files = _staged_files(state.folders, source, plan)
     if not _fit(state, files, plan, writer):

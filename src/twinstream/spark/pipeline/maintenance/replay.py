@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, of_one_stream
 from twinstream.lake.task_report import TaskReport, files_by_table
@@ -109,6 +110,8 @@ def replay(
         done: list[BatchEntry] = []
         for entry in due:
             done.append(_again(engine, folders, source, sink, entry, tables))
+            if HOOKS:
+                reached("replay: before journal", entry)
             journal.replayed(done[-1])
             tell(done[-1])
     return done
@@ -141,6 +144,8 @@ def _again(
             source, sink, entry, tables, [file for each in written.values() for file in each.files]
         )
         for table in _order(source, tables, written):
+            if HOOKS:
+                reached("replay: before table", table)
             paths = [each.path for each in files.get(table, ())]
             sink.replace(table, {entry.batch: paths})
         seqs = seqs_in(list(written.values()), source.seq_column, found)
