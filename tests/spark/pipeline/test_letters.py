@@ -20,6 +20,7 @@ from tests.hooked import hooked
 from tests.mortal_store import Died, die
 from tests.odd_messages import OddMessage, publish_raw
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from twinstream.core.hooks import Point
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline import PipelineConfig
@@ -569,7 +570,7 @@ def test_letters_that_another_program_removed_are_noticed(
 
 @pytest.mark.parametrize("step", ["replay: before table", "replay: before journal"])
 def test_an_interrupted_replay_from_the_stream_is_to_be_done_first(
-    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, step: str
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, step: Point
 ) -> None:
     lake, stream = lake_of()
     fill(stream, without_an_id(20))
