@@ -130,6 +130,32 @@ if __name__ == "__main__":
         time.sleep(0.01)
 
 
+def test_processes_of_tasks_ignore_an_interrupt_while_they_start(tmp_path: Path) -> None:
+    program = tmp_path / "driver.py"
+    program.write_text(
+        """
+import os, signal
+from tests.lake.test_engine import pid_of
+from twinstream.lake.local_engine import LocalEngine
+
+if __name__ == "__main__":
+    with LocalEngine() as engine:
+        print(len(engine.run(pid_of, [1, 2], "g")))
+else:
+    os.kill(os.getpid(), signal.SIGINT)  # as a terminal does at Ctrl-C
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def is_running(process: int) -> bool:
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

@@ -51,6 +51,11 @@ class LettersJournal:
         value = {"kind": "letters", "entries": entries}
         self._objects.settle(_name("landed", plan.number), value, _entries)
 
+    def dropped(self, plan: LettersPlan) -> None:
+        """Record that a replay is done without a change, because its rows do not fit any more."""
+        value = {"kind": "dropped", "entries": []}
+        self._objects.settle(_name("landed", plan.number), value, _entries)
+
     def entries(self) -> Iterator[BatchEntry]:
         """Yield the entries of batches after each replay, in the order of the replays."""
         for number in sorted(self._numbers("landed")):

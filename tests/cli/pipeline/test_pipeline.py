@@ -288,6 +288,23 @@ def test_letters_are_published_with_their_reasons(
     ]
 
 
+def test_letters_that_could_not_be_published_are_named(
+    run: Run, orders: Path, jet: js_sync.JetStream, stream: str
+) -> None:
+    config = ("--config", str(orders))
+    assert run("pipeline", "run", "--once", *config).exit_code == 0
+    jet.create_stream(StreamConfig(name=f"BAD{stream}", subjects=[f"bad.{stream}"], max_msg_size=9))
+    publish = ("pipeline", "letters", "publish", f"bad.{stream}", *config, "--yes")
+    shown = run(*publish)
+    assert (shown.exit_code, "published 0 dead letters" in shown.stdout) == (1, True)
+    expected = "10 dead letters of orders could not be published, of sequence 10, 20, 30, "
+    assert expected in shown.stderr
+    assert "exceeds maximum allowed" in shown.stderr
+    as_json = run(*publish, "--json")
+    (done,) = json_lines(as_json)
+    assert (as_json.exit_code, done["refused"]) == (1, list(range(10, 101, 10)))
+
+
 @pytest.mark.parametrize("command", ["replay", "letters replay"])
 def test_a_replay_in_a_lake_on_s3_is_refused_at_once(run: Run, orders: Path, command: str) -> None:
     """It asks neither the user nor the server, which does not exist."""

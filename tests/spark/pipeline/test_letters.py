@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
@@ -15,15 +18,20 @@ from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
+from tests.odd_messages import OddMessage, publish_raw
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from twinstream.core.hooks import Point
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
+from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
-from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -47,13 +55,13 @@ class Lake:
             f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
             f'schema = "order.json"\nmax_messages = 25\n{more}'
         )
-        self._folder = folder
+        self.folder = folder
         self.config = config_of(folder, sink, server, source, engine="local")
 
     def set_schema(self, **schema: Any) -> None:
         """Replace the schema of the source, as a user does in its file."""
-        (self._folder / "order.json").write_text(json.dumps({"type": "object", **schema}))
-        self.config = read_config(self._folder / "orders.toml")
+        (self.folder / "order.json").write_text(json.dumps({"type": "object", **schema}))
+        self.config = read_config(self.folder / "orders.toml")
 
     def land(self) -> None:
         assert run(None, self.config, once=True) == {}
@@ -100,6 +108,15 @@ def without_an_id(numbers: int, each: int = 10) -> list[dict[str, Any]]:
         {"item": f"i{number}"} if number % each == 0 else {"id": number}
         for number in range(1, numbers + 1)
     ]
+
+
+def other_file(lake: Lake, stream: Stream) -> PipelineConfig:
+    """Return a pipeline of another file with the same tables, and with another source."""
+    file = lake.folder / "orders.toml"
+    head, _, _ = file.read_text().partition("[[source]]")
+    source = f'stream = "{stream.name}"\nname = "two"\nformat = "json"\nschema = "order.json"'
+    (lake.folder / "two.toml").write_text(f'{head}[[source]]\n{source}\ntable = "taken"\n')
+    return read_config(lake.folder / "two.toml")
 
 
 def test_letters_are_landed_after_a_purge(
@@ -194,10 +211,100 @@ def test_the_next_command_finishes_a_replay_that_died(
     elif next_command == "compact":
         list(compact(lake.config))
     else:
-        assert lake.replay().letters == 0
+        done = lake.replay()
+        assert (done.landed, done.left) == (7, 0), "it says what it has landed"
+        assert [each.dead_letters for each in done.batches] == [0, 0]
     assert [row["_seq"] for row in lake.rows()][:30] == list(range(1, 31))
     assert (lake.rows(LETTERS), lake.problems()) == ([], [])
     assert not list(Folders(lake.config.path).staging.rglob("*"))
+
+
+def test_a_replay_counts_the_letters_that_an_interrupted_one_left_once(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [*without_an_id(10), b"junk"])
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (2, 1, 1)
+    done = lake.replay()
+    assert (done.letters, done.landed, done.left) == (1, 0, 1)
+
+
+def test_letters_stay_if_a_run_has_given_the_table_other_columns_meanwhile(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    before, source, stop = lake.config, lake.config.sources[0], threading.Event()
+    journal = journal_of(Folders(lake.folder / "lake"), source)
+
+    def landed(end: int) -> bool:
+        last = journal.last()
+        return last is not None and last.end == end
+
+    following = threading.Thread(target=lambda: run(None, evolve(before, every=0.01), asked=stop))
+    following.start()
+    try:
+        fill(stream, [{"id": "x"}])
+        eventually(lambda: landed(2), patience=120.0)
+        lake.set_schema(properties={"id": {"type": "string"}})
+        with hooked("letters: before tables", lambda _: die()), pytest.raises(Died):
+            lake.replay()
+        fill(stream, [{"id": 2}])
+        eventually(lambda: landed(3), patience=120.0)
+    finally:
+        stop.set()
+        following.join()
+    lake.config = before
+    lake.land()
+    assert [row["id"] for row in lake.rows()] == [2]
+    assert [row["_seq"] for row in lake.rows(LETTERS)] == [1]
+    assert not letters_of(lake.config, source).is_interrupted
+    list(compact(lake.config))
+    assert lake.problems() == []
+    assert not list(Folders(lake.folder / "lake").staging.rglob("*"))
+
+
+def test_a_plan_with_rows_in_a_table_is_not_dropped(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    (file,) = Folders(lake.folder / "lake").staging.rglob("*.parquet")
+    rows = pq.read_table(file)
+    file.unlink()  # the table has a link to it
+    pq.write_table(rows.set_column(0, "id", pa.array(["a", "b"])), file)
+    with pytest.raises(SchemaError):
+        lake.replay()
+    assert letters_of(lake.config, lake.config.sources[0]).is_interrupted
+
+
+def test_files_of_an_interrupted_replay_are_kept_by_a_pipeline_of_other_sources(
+    lake_of: Callable[..., tuple[Lake, Stream]], make_stream: Make, fill: Fill
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(20))
+    lake.land()
+    other = make_stream()
+    fill(other, [{}] * 3)
+    assert run(None, other_file(lake, other), once=True) == {}
+    lake.set_schema(properties=NUMBERS)
+    two = read_config(lake.folder / "two.toml")
+    with hooked("letters: before removal", lambda _: die()), pytest.raises(Died):
+        lake.replay()
+    assert vacuum(two) == []
+    assert replay_letters(None, two, two.sources[0]).landed == 3
+    assert vacuum(two) == []
+    lake.land()
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 21))
+    assert lake.problems() == []
 
 
 def test_a_file_of_an_interrupted_replay_that_is_gone_is_named(
@@ -266,6 +373,44 @@ def test_letters_of_a_range(lake_of: Callable[..., tuple[Lake, Stream]], fill: F
     assert lake.problems() == []
 
 
+def test_a_table_of_another_source_gets_no_rows(
+    lake_of: Callable[..., tuple[Lake, Stream]], make_stream: Make, fill: Fill
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    other = make_stream()
+    fill(other, [{"id": 1}] * 30)
+    two = other_file(lake, other)
+    assert run(None, two, once=True) == {}
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('table = "orders"', 'table = "taken"'))
+    lake.set_schema(properties=NUMBERS)
+    before = lake.state()
+    for command in (lake.replay, lambda: replay(None, lake.config, lake.config.sources[0], 1, 21)):
+        with pytest.raises(JournalError, match="table taken has rows of source two"):
+            command()
+    assert lake.state() == before
+    assert [each.problems for each in verify(two)] == [[]]
+
+
+def test_letters_are_landed_after_an_earlier_journal_was_restored(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, tmp_path: Path
+) -> None:
+    lake, stream = lake_of('commit = "purge"')
+    fill(stream, without_an_id(100))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    state, saved = Folders(lake.config.path).state, tmp_path / "saved"
+    shutil.copytree(state, saved)
+    assert lake.replay(1, 26).landed == 2
+    shutil.rmtree(state)
+    saved.rename(state)
+    assert lake.replay(26).landed == 8
+    assert [row["_seq"] for row in lake.rows()] == list(range(1, 101))
+    assert lake.rows(LETTERS) == []
+
+
 def test_letters_of_compacted_tables_and_batches_of_letters_alone(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
 ) -> None:
@@ -327,6 +472,57 @@ def test_headers_and_large_sequences_are_those_of_the_message(
     ], "the same rows as from the stream"
 
 
+def test_a_header_without_a_name_is_not_a_malformed_block(
+    lake_of: Callable[..., tuple[Lake, Stream]], server: NatsServer
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    blocks = b"NATS/1.0\r\n: value\r\nA: b\r\n\r\n", b"NATS/1.0\r\n:\r\n\r\n", b"no version"
+    subject, port = f"{stream.name.lower()}.a", int(server.url.rpartition(":")[2])
+    publish_raw(port, subject, *(OddMessage(each, b'{"item": "x"}') for each in blocks))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    done = lake.replay()
+    assert (done.landed, done.left) == (2, 1)
+    landed, left = lake.rows(), lake.rows(LETTERS)
+    assert [dict(row["_headers"]) for row in landed] == [{"": ["value"], "A": ["b"]}, {"": [""]}]
+    assert left[0]["_error"].startswith("headers: not a NATS header block: b'no vers")
+    replay(None, lake.config, lake.config.sources[0], 1, None)
+    assert (lake.rows(), lake.rows(LETTERS)) == (landed, left), "the same as from the stream"
+
+
+def test_letters_that_stay_lose_no_headers(
+    lake_of: Callable[..., tuple[Lake, Stream]], jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    subject = f"{stream.name.lower()}.a"
+    for data in (b'{"item": "a"}', b"junk"):
+        jet.publish(subject, data, headers={"Trace": "t"})
+    lake.land()
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('"true"', '"false"'))
+    lake.set_schema(properties=NUMBERS)
+    before = lake.state()
+    with pytest.raises(OptionError, match="includeHeaders"):
+        lake.replay()
+    assert lake.state() == before
+    file.write_text(file.read_text().replace('"false"', '"true"'))
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay().left == 1
+    assert [row["_headers"] for row in lake.rows(LETTERS)] == [[("Trace", ["t"])]]
+
+
+def test_letters_that_all_fit_need_no_headers(
+    lake_of: Callable[..., tuple[Lake, Stream]], jet: JetStream
+) -> None:
+    lake, stream = lake_of('options = {includeHeaders = "true"}')
+    jet.publish(f"{stream.name.lower()}.a", b'{"item": "a"}', headers={"Trace": "t"})
+    lake.land()
+    file = lake.folder / "orders.toml"
+    file.write_text(file.read_text().replace('"true"', '"false"'))
+    lake.set_schema(properties=NUMBERS)
+    assert (lake.replay().left, lake.problems()) == (0, [])
+
+
 def test_letters_of_events(
     lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, jet: JetStream
 ) -> None:
@@ -368,8 +564,32 @@ def test_letters_that_another_program_removed_are_noticed(
     lake.land()
     for file in (lake.config.path / LETTERS).rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(JournalError, match=r"0 dead letters of batches 0 to 0 .* and 2 in"):
+    with pytest.raises(JournalError, match=r"18 rows and 0 dead letters .* has 18 and 2"):
         lake.replay()
+
+
+@pytest.mark.parametrize("step", ["replay: before table", "replay: before journal"])
+def test_an_interrupted_replay_from_the_stream_is_to_be_done_first(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, step: Point
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, without_an_id(20))
+    lake.land()
+    lake.set_schema(properties=NUMBERS)
+    source = lake.config.sources[0]
+
+    def die_after_the_table(at: Any) -> None:
+        if at != source.table:
+            die()
+
+    with hooked(step, die_after_the_table), pytest.raises(Died):
+        replay(None, lake.config, source, 1, None)
+    before = lake.state()
+    with pytest.raises(JournalError, match=r"first run .* replay --from 1 --to 20"):
+        lake.replay()
+    assert lake.state() == before
+    replay(None, lake.config, source, 1, 21)
+    assert (lake.replay().letters, len(lake.rows()), lake.problems()) == (0, 20, [])
 
 
 def test_letters_are_counted_by_reason(
@@ -430,6 +650,22 @@ def test_letters_are_published_once(
     assert '"Trace"' in first.headers["Dead-Headers"]
     assert [each.headers["Dead-Sequence"] for each in others] == ["11", "21", "31"]
     assert len(lake.rows(LETTERS)) == 4, "they stay"
+
+
+def test_a_letter_that_is_too_large_leaves_the_others(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, jet: JetStream
+) -> None:
+    lake, stream = lake_of(sink="parquet")
+    fill(stream, [b"x" * (1024 * 1024 - 10), b"a", b"y" * 2000, b"b"])
+    lake.land()
+    subject = f"bad.{stream.name.lower()}"
+    taker = jet.create_stream(
+        StreamConfig(name=f"{stream.name}-BAD", subjects=[subject], max_msg_size=1500)
+    )
+    done = publish_letters(lake.config, lake.config.sources[0], subject)
+    assert (done.published, done.repeated, done.refused) == (2, 0, [1, 3])
+    assert "the server accepts 1048576" in str(done.reason)
+    assert [each.headers["Dead-Sequence"] for each in taker.read()] == ["2", "4"]
 
 
 def test_letters_go_to_no_stream_that_would_land_them_again(

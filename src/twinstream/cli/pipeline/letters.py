@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from attrs import asdict
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.failures import arguments_judged
+from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.pipeline.options import config_options, pick, spark_of
 from twinstream.cli.screen import (
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from twinstream.lake.entry import BatchEntry
     from twinstream.spark.pipeline import PipelineConfig, SourceConfig
     from twinstream.spark.pipeline.letters.summary import LettersSummary
+
+# The maximum number of sequences that an error lists.
+_SHOWN: Final = 20
 
 _SOURCE = click.option("--source", metavar="NAME", help="The source; not needed if there is one.")
 
@@ -131,7 +134,8 @@ def replay(
     second replay changes nothing.
     """
     from twinstream.spark.landing.lock import refuse_busy
-    from twinstream.spark.pipeline.letters.replay import LettersReport, replay_letters
+    from twinstream.spark.pipeline.letters.letters_report import LettersReport
+    from twinstream.spark.pipeline.letters.replay import replay_letters
     from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files
     from twinstream.spark.pipeline.settings.folders import Folders
 
@@ -175,6 +179,7 @@ def publish(
 
     The payload is that of the message; headers have its stream, sequence and reason. The stream of
     SUBJECT confirms each letter. A second run within its duplicate window stores no letter twice.
+    Letters that it refuses, for example because they are too large, are named at the end.
     The letters stay in their table. Meanwhile, a running pipeline lands no batches.
     """
     from twinstream.spark.pipeline.letters.publish import publish_letters
@@ -196,11 +201,19 @@ def publish(
         )
     if as_json:
         print_json(asdict(done))
-        return
-    print_text(
-        f"published {counted(done.published, 'dead letter')} to {subject} (stream {done.stream}),"
-        f" which had {done.repeated:,} already; it recognizes repeated ones for {done.window:g} s"
-    )
+    else:
+        print_text(
+            f"published {counted(done.published, 'dead letter')} to {subject} (stream"
+            f" {done.stream}), which had {done.repeated:,} already; it recognizes repeated ones for"
+            f" {done.window:g} s"
+        )
+    if done.refused:
+        shown = ", ".join(map(str, done.refused[:_SHOWN]))
+        more = ", …" if len(done.refused) > _SHOWN else ""
+        raise Failure(
+            f"{counted(len(done.refused), 'dead letter')} of {chosen.name} could not be published,"
+            f" of sequence {shown}{more}; the reason of the first: {done.reason}"
+        )
 
 
 def _chosen(

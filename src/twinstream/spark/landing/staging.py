@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -117,14 +117,15 @@ def remove_staged(folder: Path) -> None:
         folder.parent.rmdir()
 
 
-def remove_attempts(parent: Path, writer: str) -> None:
-    """Remove the folders of attempts of a writer, which were killed.
+def remove_attempts(parent: Path, writer: str, keep: Container[str] = ()) -> None:
+    """Remove the folders of attempts of a writer, which were killed, except those named in `keep`.
 
     The writer must make no attempt at the same time. If a task of a killed attempt still runs, it
     fails, because its folder no longer exists.
     """
     for left in parent.glob(f"{escape(writer)}.*"):  # stream names may contain brackets
-        remove_tree(left)
+        if left.name not in keep:
+            remove_tree(left)
 
 
 def _make(folder: Path) -> None:

@@ -20,7 +20,10 @@ from twinstream.spark.source.columns import Part, key_array, part
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
 
-__all__ = ["Batcher"]
+__all__ = ["BAD_HEADERS", "Batcher"]
+
+BAD_HEADERS: Final = "headers: not a NATS header block"
+"""How the reason begins why a message with a malformed header block is a dead letter."""
 
 _VERSION: Final = b"NATS/1.0"
 _PUT: Final = KeyValueOperation.PUT.name
@@ -117,7 +120,7 @@ def _malformed_headers(page: ArrowPage) -> dict[int, str]:
     if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
         return {}
     return {
-        at: f"headers: not a NATS header block: {block[:40]!r}"
+        at: f"{BAD_HEADERS}: {block[:40]!r}"
         for at, block in enumerate(page.headers.to_pylist())
         if block and not block.startswith(_VERSION)
     }

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.lake.entry import BatchEntry
 from twinstream.lake.letters_plan import LettersPlan
-from twinstream.spark.errors import JournalError, PipelineBusy
+from twinstream.spark.errors import JournalError, PipelineBusy, SchemaError
 from twinstream.spark.landing.staging import remove_staged
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.state.source_state import SourceState, journals_in
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 
-__all__ = ["finish", "finish_before_run", "finish_interrupted"]
+__all__ = ["finish", "finish_before_run", "finish_interrupted", "planned_folders"]
 
 
-def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> None:
+def planned_folders(folders: Folders) -> set[str]:
+    """Return the names of the folders of staged files that interrupted replays still need.
+
+    Their sources may be those of another pipeline's file.
+    """
+    plans = (journal.letters.unfinished() for _, journal in journals_in(folders))
+    return {plan.folder for plan in plans if plan is not None}
+
+
+def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> LettersReport:
     """Finish the replay of dead letters of a source that was interrupted, if there is one.
 
     The caller has the exclusive lock of the tables. The files of the plan are finished, so neither
-    the stream nor the schema matters.
+    the stream nor the schema matters. Return what was landed.
     """
     state = SourceState.of(config, source)
     plan = state.journal.letters.unfinished()
-    if plan is not None:
-        finish(state, source, plan)
+    if plan is None:
+        return LettersReport(source=source.name, letters=0, left=0, batches=[])
+    before = state.journal.entries()
+    changed = finish(state, source, plan)
+    landed = sum(before[each.batch].dead_letters - each.dead_letters for each in changed)
+    return LettersReport(source=source.name, letters=landed, left=0, batches=changed)
 
 
 def finish_before_run(config: PipelineConfig, state: SourceState) -> None:
@@ -41,19 +57,28 @@ def finish_before_run(config: PipelineConfig, state: SourceState) -> None:
             finish_interrupted(config, each)
 
 
-def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
+def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[BatchEntry]:
     """Add the letters that fit to their tables, and remove them from the dead letters.
 
     Each step can be repeated. The tables are changed first: after an interruption between the two,
-    a letter exists twice, until this is done again, and is not lost.
+    a letter exists twice, until this is done again, and is not lost. Return the new entries of the
+    batches. There are none if the plan was dropped, because a run has changed the columns of a
+    table since it was made. Then all letters stay.
     """
     origin = state.journal.origin()
     if origin is None:
         raise JournalError(f"the journal of source {source.name} has no origin; restore it")
+    if HOOKS:
+        reached("letters: before tables", plan)
+    writer = SourceWriter(source.name, origin.id)
     files = _staged_files(state.folders, source, plan)
+    if not _fit(state, files, plan, writer):
+        state.journal.letters.dropped(plan)
+        remove_staged(state.folders.staging / plan.folder)
+        return []
     letters = files.pop(source.dead_letters, {})
     for table, by_batch in sorted(files.items()):
-        state.sink.add(table, by_batch, plan, SourceWriter(source.name, origin.id))
+        state.sink.add(table, by_batch, plan, writer)
     if HOOKS:
         reached("letters: before removal", plan)
     remaining = {
@@ -64,6 +89,27 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> None:
     state.sink.replace(source.dead_letters, no_files | remaining)
     state.journal.letters.landed(plan)
     remove_staged(state.folders.staging / plan.folder)
+    return list(plan.entries)
+
+
+def _fit(
+    state: SourceState,
+    files: Mapping[str, Mapping[int, Path]],
+    plan: LettersPlan,
+    writer: SourceWriter,
+) -> bool:
+    """Return whether the files fit their tables, which may have got other columns meanwhile.
+
+    Raises `SchemaError` if they do not, and a table has rows of the plan already.
+    """
+    try:
+        for table, by_batch in files.items():
+            state.sink.check(table, list(by_batch.values()))
+    except SchemaError:
+        if any(state.sink.has_added(table, plan, writer) for table in files):
+            raise
+        return False
+    return True
 
 
 def _staged_files(

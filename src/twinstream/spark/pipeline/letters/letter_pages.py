@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,9 +19,10 @@ from twinstream.records.headers import VERSION
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.tables.parquet_files import damage_named
+from twinstream.spark.source.batcher import BAD_HEADERS
 from twinstream.spark.source.read_columns import ERROR
 
-__all__ = ["BatchLetters", "LetterPage", "letter_pages"]
+__all__ = ["BatchLetters", "LetterPage", "have_headers", "letter_pages"]
 
 # The maximum number of letters that are in memory at once. Payloads may be large.
 _PAGE: Final = 4096
@@ -79,6 +80,12 @@ def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
                 yield _letter_page(batch, payload, letters)
 
 
+def have_headers(files: Iterable[Path]) -> bool:
+    """Return whether files have letters with headers."""
+    rows = ds.dataset([str(file) for file in files], schema=pa.schema([(_HEADERS, _HEADER_MAP)]))
+    return any(part.column(0).null_count < part.num_rows for part in rows.to_batches())
+
+
 def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) -> None:
     missing = [name for name in needed if name not in found]
     if missing:
@@ -119,18 +126,19 @@ def _header_blocks(batch: pa.RecordBatch) -> pa.Array:
     """Return header blocks, which are empty for letters without headers."""
     if _HEADERS not in batch.schema.names:
         return pa.array([b""] * batch.num_rows, pa.binary())
-    return pa.array(
-        [_header_block(each) for each in batch.column(_HEADERS).to_pylist()], pa.binary()
-    )
+    rows = zip(batch.column(_HEADERS).to_pylist(), batch.column(ERROR).to_pylist(), strict=True)
+    return pa.array([_header_block(*each) for each in rows], pa.binary())
 
 
-def _header_block(pairs: Any) -> bytes:
-    """Return the block of which `header_pairs` made the pairs; of a malformed one, its text."""
+def _header_block(pairs: Any, reason: str) -> bytes:
+    """Return the block of which `header_pairs` made the pairs; of a malformed one, its text.
+
+    The first pair of a malformed block has an empty name. A well-formed block may have an empty
+    name, too, and `reason`, why the message is a dead letter, tells them apart.
+    """
     if pairs is None:
         return b""
-    lines = [VERSION]
-    for name, values in pairs:
-        if not name:
-            return str(values[0]).encode()
-        lines += [f"{name}: {value}" for value in values]
+    if reason.startswith(BAD_HEADERS):
+        return str(pairs[0][1][0]).encode()
+    lines = [VERSION, *(f"{name}: {value}" for name, values in pairs for value in values)]
     return "\r\n".join([*lines, "", ""]).encode()

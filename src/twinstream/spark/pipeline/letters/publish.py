@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from attrs import frozen
 
 from js_sync import PublishFailure, PublishRequest
 from twinstream.core.workers.dead_letter import headers_of_misfit
+from twinstream.errors import BadArgument, JetStreamError
 from twinstream.lake.entry import BatchEntry
 from twinstream.models import Timestamp
 from twinstream.records.headers import Headers
@@ -30,12 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PublishedLetters", "publish_letters"]
 
+# Errors that concern one letter. The others may be stored nevertheless.
+_REFUSALS: Final = (BadArgument, JetStreamError)
+
 
 @frozen(kw_only=True)
 class PublishedLetters:
     """The result: how many letters the stream `stream` has stored, and how many it had already.
 
-    `window` is the number of seconds for which the stream recognizes a repeated letter.
+    `window` is the number of seconds for which the stream recognizes a repeated letter. `refused`
+    are the sequences of letters that were not stored, for example because they are too large.
+    `reason` is the reason of the first of them.
     """
 
     source: str
@@ -43,6 +49,8 @@ class PublishedLetters:
     published: int
     repeated: int
     window: float
+    refused: list[int]
+    reason: str | None
 
 
 def publish_letters(
@@ -70,7 +78,8 @@ def publish_letters(
 
     Raises:
         OptionError: if no stream takes the subject, or that of the source does.
-        SparkSourceError: if a letter was not stored. Earlier ones may have been stored.
+        SparkSourceError: if it is unknown whether a letter was stored, for example because the
+            connection was lost. Other letters may have been stored.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
@@ -85,15 +94,19 @@ def publish_letters(
         batches = batches_with_letters(state.journal.entries(), low, high)
         requests = _requests(state, source, batches, subject)
         published = repeated = 0
+        refused: list[int] = []
+        reason: str | None = None
         with jet.publish_many(requests, raise_failures=False) as outcomes:
-            for outcome in outcomes:
-                done = published + repeated
+            for done, outcome in enumerate(outcomes):
                 if isinstance(outcome, PublishFailure):
-                    raise SparkSourceError(
-                        f"dead letter {done + 1} was not stored ({outcome.error}); {done} were"
-                        " stored: publish them again"
-                    )
-                if outcome.duplicate:
+                    if not isinstance(outcome.error, _REFUSALS):
+                        raise SparkSourceError(
+                            f"dead letter {done + 1} was perhaps not stored ({outcome.error}); at"
+                            f" least {published + repeated} were stored: publish them again"
+                        )
+                    refused.append(_seq_of(outcome.request))
+                    reason = reason or str(outcome.error)
+                elif outcome.duplicate:
                     repeated += 1
                 else:
                     published += 1
@@ -105,6 +118,8 @@ def publish_letters(
         published=published,
         repeated=repeated,
         window=0.0 if window is None else window.total_seconds(),
+        refused=refused,
+        reason=reason,
     )
 
 
@@ -160,5 +175,11 @@ def _page_requests(
             reason,
         )
         # The creation time distinguishes the letter from one of a later stream of the same name.
+        # `_seq_of` reads the sequence at the end.
         identity = f"{source.name}:{source.stream}:{entry.created}:{seq}"
         yield PublishRequest(subject=subject, data=data, headers=headers, msg_id=identity)
+
+
+def _seq_of(request: PublishRequest) -> int:
+    """Return the sequence of the letter that a request publishes."""
+    return int((request.msg_id or "").rpartition(":")[2])

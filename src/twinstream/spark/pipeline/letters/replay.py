@@ -23,22 +23,25 @@ from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.task_report import TaskFile
-from twinstream.spark.errors import JournalError
+from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
-from twinstream.spark.pipeline.letters.finish import finish
-from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
+from twinstream.spark.pipeline.letters.check_landed import check_landed
+from twinstream.spark.pipeline.letters.finish import finish, planned_folders
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_headers
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.state.landed_rows import tables_of
+from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
 from twinstream.spark.source.read_columns import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LettersReport", "batches_with_letters", "replay_letters"]
+__all__ = ["batches_with_letters", "replay_letters"]
 
 # The name of the folders of files that are not in their tables yet.
 _STAGED: Final = "_letters"
@@ -52,24 +55,6 @@ _COMPARED: Final = ("_seq", BATCH_COLUMN, ERROR)
 
 # The number of letters from which several tasks are worth the start of their processes.
 _MANY: Final = 50_000
-
-
-@frozen(kw_only=True)
-class LettersReport:
-    """The result of a replay: the number of letters, and of those that still do not fit.
-
-    `batches` are the entries of the batches that have changed.
-    """
-
-    source: str
-    letters: int
-    left: int
-    batches: list[BatchEntry]
-
-    @property
-    def landed(self) -> int:
-        """The number of letters that are in tables now."""
-        return self.letters - self.left
 
 
 def batches_with_letters(
@@ -97,6 +82,9 @@ def replay_letters(
 ) -> LettersReport:
     """Land the dead letters of all batches that have sequences in `[low, high)` again.
 
+    If a replay of the source was interrupted, it is finished first, and the report includes the
+    letters that it lands.
+
     Args:
         spark: the session that runs the tasks, or `None` with `engine = "local"`.
         config: the pipeline.
@@ -106,20 +94,29 @@ def replay_letters(
         tell: called with the number of batches that are done each time.
 
     Raises:
-        JournalError: if the dead letters are not those of the journal, or a file is damaged.
-            Nothing is changed.
+        JournalError: if the rows of the batches are not those of the journal, perhaps because a
+            replay from the stream was interrupted, if another source has landed into a table, or
+            if a file is damaged. Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
+        OptionError: if letters that still do not fit have headers, and the source includes none
+            now. Nothing is changed.
         SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folder_of_files(config, "letters replay")
     state = SourceState.of(config, source)
-    letters = remaining = 0
-    changed: list[BatchEntry] = []
-    with maintenance_lock(config, "letters replay"), engine_of(spark, config) as engine:
-        due = iter(batches_with_letters(state.journal.entries(), low, high))
+    remaining = 0
+    with (
+        maintenance_lock(config, "letters replay") as finished,
+        engine_of(spark, config) as engine,
+    ):
+        letters, changed = finished[source.name].letters, finished[source.name].batches
+        known = state.journal.entries()
+        refuse_tables_of_others(state.folders, source, known)
+        due = iter(batches_with_letters(known, low, high))
         while batches := list(islice(due, _BATCHES)):
+            check_landed(state.sink, source, tables_of(source, known.values()), batches)
             # Without a change, `run` returns no entries, and all letters of the batches remain.
             entries = _Replay(state, source, batches).run(engine)
             letters += sum(each.dead_letters for each in batches)
@@ -140,7 +137,7 @@ class _Replay:
     def run(self, engine: Engine) -> list[BatchEntry]:
         """Land the letters that fit. Return the entries of all batches; none without a change."""
         parent = self.state.folders.staging
-        remove_attempts(parent, _STAGED)  # no plan is unfinished, so no plan names such a folder
+        remove_attempts(parent, _STAGED, planned_folders(self.state.folders))
         staging = Staging(parent, _STAGED)
         try:
             plan = self._plan(staging, self._decode(engine, staging))
@@ -148,8 +145,7 @@ class _Replay:
                 return []
             sync([staging.folder, parent])
             plan = self.state.journal.letters.planned(plan)
-            finish(self.state, self.source, plan)
-            return list(plan.entries)
+            return finish(self.state, self.source, plan)
         finally:
             if self.state.journal.letters.unfinished() is None:
                 staging.close()
@@ -157,8 +153,8 @@ class _Replay:
     def _decode(self, engine: Engine, staging: Staging) -> list[TaskFile]:
         """Let tasks decode the letters, and return the files that the tasks have written.
 
-        Each letter is in one of the files. Raises `JournalError` if the tables have another number
-        of letters than the journal.
+        Each letter is in one of the files. Raises `JournalError` if the tasks have decoded another
+        number of letters than the journal has.
         """
         numbers = [each.batch for each in self.batches]
         files = self.state.sink.files(self.source.dead_letters, numbers)
@@ -170,8 +166,8 @@ class _Replay:
         if found != known:
             raise JournalError(
                 f"source {self.source.name} has {found} dead letters of batches {numbers[0]} to"
-                f" {numbers[-1]} in its files, and {known} in its journal: another program changed"
-                " them; nothing was landed"
+                f" {numbers[-1]} in its files, and {known} in its journal; nothing was landed;"
+                " please report this"
             )
         return written
 
@@ -193,7 +189,8 @@ class _Replay:
         """Return the plan that lands the files of the tasks, or `None` if no letter changes.
 
         No letter changes if none fits the schema and each has the same reason as before. Raises
-        `SchemaError` if the files do not fit their tables.
+        `SchemaError` if the files do not fit their tables, and `OptionError` if letters that stay
+        would lose their headers.
         """
         by_table: dict[str, list[TaskFile]] = defaultdict(list)
         for file in written:
@@ -202,6 +199,8 @@ class _Replay:
         none_fits = len(letter_files) == len(written)
         if none_fits and self._stored_reasons() == _reasons_in(letter_files):
             return None
+        if letter_files:
+            self._refuse_loss_of_headers()
         for table, files in by_table.items():
             self.state.sink.check(table, [each.path for each in files])
         # The number of rows that each table gets, by the batch of the rows.
@@ -218,6 +217,19 @@ class _Replay:
             files=tuple(planned_files),
             entries=tuple(self._entry_after(each, rows[each.batch]) for each in self.batches),
         )
+
+    def _refuse_loss_of_headers(self) -> None:
+        """Raise `OptionError` if the letters have headers that the source does not include."""
+        if self.source.source_options.include_headers:
+            return
+        numbers = [each.batch for each in self.batches]
+        by_batch = self.state.sink.files(self.source.dead_letters, numbers)
+        if have_headers({file for files in by_batch.values() for file in files}):
+            raise OptionError(
+                "includeHeaders",
+                f"dead letters of source {self.source.name} have headers, which those that still do"
+                ' not fit would lose: set it to "true"; nothing was landed',
+            )
 
     def _entry_after(self, entry: BatchEntry, rows: Mapping[str, int]) -> BatchEntry:
         """Return the entry of a batch after the replay, which gives `rows` rows to each table."""

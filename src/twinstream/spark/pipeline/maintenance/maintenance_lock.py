@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from twinstream.spark.errors import CheckpointError, SparkSourceError
 from twinstream.spark.pipeline.letters.finish import finish_interrupted
+from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.source_state import journal_of
@@ -27,22 +28,26 @@ def folder_of_files(config: PipelineConfig, purpose: str) -> Path:
 
 
 @contextmanager
-def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
+def maintenance_lock(
+    config: PipelineConfig, purpose: str
+) -> Generator[Mapping[str, LettersReport]]:
     """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
-    A replay of dead letters that was interrupted is finished first.
-    If the pipeline runs, this function waits until the current batches are landed, and the pipeline
-    begins no batch until the block ends. `purpose` is shown in the errors of other commands.
+    A replay of dead letters that was interrupted is finished first. The value of the block is what
+    was landed so, by the name of the source. If the pipeline runs, this function waits until the
+    current batches are landed, and the pipeline begins no batch until the block ends. `purpose` is
+    shown in the errors of other commands.
     Raises `PipelineBusy` while another command has the lock, and `CheckpointError` if a batch was
     interrupted.
     """
     folders = Folders.of(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
+        finished: dict[str, LettersReport] = {}
         for source in config.sources:
-            finish_interrupted(config, source)
+            finished[source.name] = finish_interrupted(config, source)
             if journal_of(folders, source).unfinished() is not None:
                 raise CheckpointError(
                     f"a batch of source {source.name} was interrupted; finish it first:"
                     " twinstream pipeline run --once"
                 )
-        yield
+        yield finished

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, of_one_stream
 from twinstream.lake.task_report import TaskReport, files_by_table
@@ -30,7 +31,7 @@ from twinstream.spark.pipeline.state.landed_rows import (
     read_landed,
     tables_of,
 )
-from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.state.source_state import journal_of, refuse_tables_of_others
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader
@@ -93,6 +94,7 @@ def replay(
     Raises:
         DataLossError: if the stream was re-created or restored, or if it has lost messages of a
             batch that the tables have. The rows of this batch are not changed.
+        JournalError: if another source has landed into a table. Nothing is changed.
         SparkSourceError: if no batch has sequences of the range.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
@@ -102,10 +104,14 @@ def replay(
     with maintenance_lock(config, "replay"), engine_of(spark, config) as engine:
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])
-        tables = tables_of(source, journal.entries().values())
+        known = journal.entries()
+        refuse_tables_of_others(folders, source, known)
+        tables = tables_of(source, known.values())
         done: list[BatchEntry] = []
         for entry in due:
             done.append(_again(engine, folders, source, sink, entry, tables))
+            if HOOKS:
+                reached("replay: before journal", entry)
             journal.replayed(done[-1])
             tell(done[-1])
     return done
@@ -138,6 +144,8 @@ def _again(
             source, sink, entry, tables, [file for each in written.values() for file in each.files]
         )
         for table in _order(source, tables, written):
+            if HOOKS:
+                reached("replay: before table", table)
             paths = [each.path for each in files.get(table, ())]
             sink.replace(table, {entry.batch: paths})
         seqs = seqs_in(list(written.values()), source.seq_column, found)

@@ -17,6 +17,7 @@ from attrs import frozen
 from twinstream.disk.safe_files import remove_tree
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.object_folder import ObjectFolder
+from twinstream.spark.pipeline.letters.finish import planned_folders
 from twinstream.spark.pipeline.maintenance.compact import all_tables
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
@@ -68,6 +69,9 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 def _unused(folders: Folders, before: float) -> list[Path]:
     # The caller has the exclusive lock, so no running process uses staged files or creates objects.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
+    if found:
+        planned = planned_folders(folders)
+        found = [path for path in found if path.name not in planned]
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]
     return found + LocalStore(folders.state).unfinished()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -210,12 +211,14 @@ class DeltaSink:
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
         delta = self._place.open(table)
-        found: dict[int, list[Path]] = {number: [] for number in batches}
+        numbers = sorted(batches)
+        found: dict[int, list[Path]] = {number: [] for number in numbers}
         for action in [] if delta is None else _actions(delta):
             low, high = (action.get(f"{end}.{BATCH_COLUMN}") for end in ("min", "max"))
-            for number, files in found.items():
-                if low is None or high is None or low <= number <= high:
-                    files.append(self._place.path(table, action["path"]))
+            first = 0 if low is None else bisect_left(numbers, low)
+            end = len(numbers) if high is None else bisect_right(numbers, high)
+            for number in numbers[first:end]:
+                found[number].append(self._place.path(table, action["path"]))
         return found
 
     def check(self, table: str, files: Sequence[Path]) -> None:
@@ -260,7 +263,7 @@ class DeltaSink:
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer))
+        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
         try:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
             links = [batch.folder / file.name for file in files.values()]
@@ -272,14 +275,25 @@ class DeltaSink:
         finally:
             batch.close()
 
+    def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
+        """Return whether `add` has added rows of a plan to a table."""
+        delta = self._place.open(table)
+        if delta is None:
+            return False
+        return self._place.landed(table, delta, _LettersWriter(writer, plan).id) >= plan.number
+
 
 class _LettersWriter:
-    """The writer of the dead letters of a source. Its transactions have numbers of their own."""
+    """The writer of the dead letters that a plan lands, in one transaction of each table.
 
-    def __init__(self, source: Writer) -> None:
+    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
+    earlier journal is restored.
+    """
+
+    def __init__(self, source: Writer, plan: LettersPlan) -> None:
         # No source has a dot in its name.
         self.name: Final = f"{source.name}.letters"
-        self.id: Final = f"{source.id}.letters"
+        self.id: Final = f"{source.id}.letters.{plan.folder}"
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:

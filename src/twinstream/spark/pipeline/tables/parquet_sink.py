@@ -103,7 +103,7 @@ class ParquetSink:
         homes: set[Path] = set()
         for number in sorted(files):
             home = root / f"{BATCH_FOLDER}{_home(numbers, number)}"
-            name = f"letters-{plan.number:09}-{number:09}.parquet"
+            name = f"{_link_start(plan)}{number:09}.parquet"
             if not home.exists():
                 self._new_folder(files[number], home, name)
             try:
@@ -112,6 +112,12 @@ class ParquetSink:
                 pass
             homes.add(home)
         sync([*homes, root])
+
+    def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
+        """Return whether `add` has added rows of a plan to a table."""
+        folders = batch_folders(self.folders.root / table).values()
+        links = (file for path in folders for file in files_in(path))
+        return any(file.name.startswith(_link_start(plan)) for file in links)
 
     def _new_folder(self, file: Path, home: Path, name: str) -> None:
         """Let a folder appear that has a link to a file, unless another driver is faster."""
@@ -126,6 +132,11 @@ class ParquetSink:
             if not home.exists():
                 raise
             remove_tree(ready)
+
+
+def _link_start(plan: LettersPlan) -> str:
+    """Return how the names of the files begin that a plan adds to a table."""
+    return f"letters-{plan.number:09}-"
 
 
 def _home(numbers: Sequence[int], number: int) -> int:

@@ -92,3 +92,7 @@ class Sink(Protocol):
         plan is stored.
         """
         ...
+
+    def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
+        """Return whether `add` has added rows of a plan to a table."""
+        ...
