@@ -105,7 +105,7 @@ class Journal:
         # Plans that are in bundles are deleted after the entry of the batch before them. So a
         # driver that has slept meanwhile notices here that the batch was planned long ago.
         if not plan.batch or not self._objects.has(f"landed/{plan.batch - 1:09}.json"):
-            self._list_bundles()
+            self.list_bundles()
             bundled = self._bundles.object_of(plan.batch, name)
             if bundled is not None:
                 self._objects.delete(name)
@@ -137,7 +137,7 @@ class Journal:
         """
         if self._newest is None:
             self._newest = max((batch for batch, _, _ in self._loose("landed")), default=-1)
-            self._list_bundles()
+            self.list_bundles()
         while self._objects.has(f"landed/{self._newest + 1:09}.json"):
             self._newest += 1
         return self._newest
@@ -191,6 +191,11 @@ class Journal:
             deleted += self._move_into_bundle(first, [name for _, _, name in group])
         return before, len(loose) - deleted + self._bundles.count()
 
+    def list_bundles(self) -> None:
+        """Look which bundles there are now. Another process may have bundled batches since."""
+        self._bundles.list()
+        self._newest = max(-1 if self._newest is None else self._newest, self._bundles.last())
+
     def _move_into_bundle(self, first: int, names: list[str]) -> int:
         """Store objects in the bundle from batch `first` on, and delete them.
 
@@ -235,14 +240,9 @@ class Journal:
             if found is not None or not must_exist:
                 return found
             # Another process has bundled the object since the bundles were listed.
-            self._list_bundles()
+            self.list_bundles()
             bundled = self._bundles.object_of(batch, name)
         return None if bundled is None else self._objects.made(name, lambda: bundled, make)
-
-    def _list_bundles(self) -> None:
-        """Look which bundles there are now. The newest batch is behind them."""
-        self._bundles.list()
-        self._newest = max(-1 if self._newest is None else self._newest, self._bundles.last())
 
     def _loose(self, folder: str) -> Iterator[tuple[int, int, str]]:
         """Yield the batch, the number of the replay and the name of each object in the store."""
