@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
@@ -15,7 +17,7 @@ from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
-from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from tests.spark.pipelines import SINKS, config_of, counted, files_of, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline.letters.publish import publish_letters
@@ -282,6 +284,26 @@ def test_letters_of_compacted_tables_and_batches_of_letters_alone(
     list(compact(lake.config))
     replay(None, lake.config, lake.config.sources[0], 1, 76)
     assert [row["_seq"] for row in lake.rows()] == list(range(1, 76))
+    assert lake.problems() == []
+
+
+def test_letters_of_which_delta_rewrites_text_as_views(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    """Delta writes text as views if it removes some of the rows of a file."""
+    lake, stream = lake_of(sink="delta")
+    fill(stream, without_an_id(100))
+    lake.land()
+    list(compact(lake.config))
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay(1, 26).landed == 2
+    (file,) = files_of(lake.config.path / LETTERS, "delta")
+    assert pq.read_schema(file).field("_error").type == pa.string_view()
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 8
+    assert lake.problems() == []
+    assert len(replay(None, lake.config, lake.config.sources[0], 1, 51)) == 2
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 5
+    assert lake.replay().landed == 5
     assert lake.problems() == []
 
 
