@@ -104,6 +104,34 @@ def test_a_replay_of_a_bundled_batch_is_bundled_again(ten: Journal, tmp_path: Pa
     assert journal_in(tmp_path).entry(4) == entry(4)
 
 
+def test_a_bundle_that_could_not_be_read_again_is_not_stored() -> None:
+    """The entries of batches with many subjects are large. A bundle may have 64 MiB."""
+    store = MemoryStore()
+    journal = journal_in(store)
+    large = "a" * (12 << 20)
+    for number in range(7):
+        subjects = large if number < 3 else "a"
+        journal.planned(evolve(plan(number), filter=subjects))
+        journal.landed(evolve(entry(number), filter=subjects))
+    before = seen(journal)
+    assert journal.bundle() == (14, 9)
+    assert names(store, "bundle") == ["000000003.000.json.gz"]
+    assert seen(journal) == seen(journal_in(store)) == before
+    assert journal.bundle() == (9, 9)
+
+
+def test_a_bundle_that_would_become_too_large_keeps_what_it_has() -> None:
+    store = MemoryStore()
+    journal = journal_in(store)
+    land(journal, *range(4))
+    journal.bundle()
+    for replays in range(1, 7):
+        journal.replayed(evolve(entry(1), replays=replays, filter="a" * (12 << 20)))
+    before = seen(journal)
+    assert journal.bundle() == (9, 9)
+    assert seen(journal_in(store)) == before
+
+
 def test_a_journal_on_an_object_store_is_bundled(bucket: ObjectFolder) -> None:
     store = ObjectStore(bucket)
     journal = journal_in(store)
