@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import Final, Self, TypeVar
 
 from twinstream.lake.task_report import TaskReport
@@ -45,7 +46,9 @@ class LocalEngine:
             pool = ProcessPoolExecutor(self.slots, mp_context=spawn, initializer=_begin)
             self._pools[group] = pool
         try:
-            return list(pool.map(task, parts))
+            with _interrupts_held():
+                reports = pool.map(task, parts)  # this starts the processes
+            return list(reports)
         except Exception:
             self.cancel(group)
             raise
@@ -66,6 +69,20 @@ class LocalEngine:
         """End all processes."""
         for group in list(self._pools):
             self.cancel(group)
+
+
+@contextmanager
+def _interrupts_held() -> Generator[None]:
+    """Hold back SIGINT in this thread and in processes that it starts.
+
+    Without this, Ctrl-C would end processes that have not called `_begin` yet, each with a
+    traceback. This thread gets the signal at the end of the block.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin() -> None:
