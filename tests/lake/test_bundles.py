@@ -16,6 +16,7 @@ from twinstream.lake.bundles import SPAN
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.errors import JournalError
 from twinstream.lake.journal import Journal
+from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.object_folder import ObjectFolder
 from twinstream.lake.object_store import ObjectStore
@@ -102,6 +103,34 @@ def test_a_replay_of_a_bundled_batch_is_bundled_again(ten: Journal, tmp_path: Pa
     assert names(tmp_path, "bundle")[1] == "000000003.001.json.gz"
     assert journal_in(tmp_path).entries()[4] == again
     assert journal_in(tmp_path).entry(4) == entry(4)
+
+
+def test_a_bundle_that_could_not_be_read_again_is_not_stored() -> None:
+    """The entries of batches with many subjects are large. A bundle may have 64 MiB."""
+    store = MemoryStore()
+    journal = journal_in(store)
+    large = "a" * (12 << 20)
+    for number in range(7):
+        subjects = large if number < 3 else "a"
+        journal.planned(evolve(plan(number), filter=subjects))
+        journal.landed(evolve(entry(number), filter=subjects))
+    before = seen(journal)
+    assert journal.bundle() == (14, 9)
+    assert names(store, "bundle") == ["000000003.000.json.gz"]
+    assert seen(journal) == seen(journal_in(store)) == before
+    assert journal.bundle() == (9, 9)
+
+
+def test_a_bundle_that_would_become_too_large_keeps_what_it_has() -> None:
+    store = MemoryStore()
+    journal = journal_in(store)
+    land(journal, *range(4))
+    journal.bundle()
+    for replays in range(1, 7):
+        journal.replayed(evolve(entry(1), replays=replays, filter="a" * (12 << 20)))
+    before = seen(journal)
+    assert journal.bundle() == (9, 9)
+    assert seen(journal_in(store)) == before
 
 
 def test_a_journal_on_an_object_store_is_bundled(bucket: ObjectFolder) -> None:
@@ -257,6 +286,65 @@ def test_a_damaged_bundle_is_named(ten: Journal, tmp_path: Path, data: bytes) ->
     (tmp_path / "orders" / "bundle" / "000000003.000.json.gz").write_bytes(data)
     with pytest.raises(JournalError, match=r"bundle/000000003\.000\.json\.gz in the journal can"):
         journal_in(tmp_path).entries()
+
+
+@pytest.mark.parametrize("first", [0, 3, 6])
+@pytest.mark.parametrize("data", [None, b"{}", b'{"x": 1}'], ids=["removed", "empty", "other"])
+def test_a_bundle_without_its_entries_is_noticed(
+    ten: Journal, tmp_path: Path, first: int, data: bytes | None
+) -> None:
+    for number in range(10):  # an entry of a replay does not replace that of the batch
+        plan_of_letters = LettersPlan(
+            number=number,
+            newest=9,
+            folder="x",
+            files=(),
+            entries=(evolve(entry(number), replays=9),),
+        )
+        ten.letters.landed(plan_of_letters)
+    ten.bundle()
+    file = tmp_path / "orders" / "bundle" / f"{first:09}.000.json.gz"
+    file.unlink()
+    if data is not None:
+        file.write_bytes(gzip.compress(data, mtime=0))
+    with pytest.raises(JournalError, match=f"entries of 3 batches from {first} to {first + 2}:"):
+        journal_in(tmp_path).entries()
+
+
+@pytest.mark.parametrize("where", ["bundle", "landed"])
+def test_a_single_entry_that_is_missing_is_noticed(tmp_path: Path, where: str) -> None:
+    journal = journal_in(tmp_path)
+    land(journal, 0, 1, 2, 3, 4)
+    if where == "bundle":
+        journal.bundle()
+        file = tmp_path / "orders" / "bundle" / "000000000.000.json.gz"
+        content = json.loads(gzip.decompress(file.read_bytes()))
+        del content["landed/000000001.json"]
+        file.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
+    else:
+        (tmp_path / "orders" / "landed" / "000000001.json").unlink()
+    with pytest.raises(JournalError, match="entries of 1 batches from 1 to 1:"):
+        journal_in(tmp_path).entries()
+
+
+def test_an_entry_that_a_listing_lacks_is_not_missing() -> None:
+    """The listing of a folder may lack a file that is created meanwhile, and have a later one."""
+
+    class Blind(MemoryStore):
+        seen_once = False
+
+        def names(self, folder: str) -> list[str]:
+            found = super().names(folder)
+            if folder.endswith("landed") and not self.seen_once:
+                self.seen_once = True
+                del found[1]
+            return found
+
+    store = Blind()
+    journal = journal_in(store)
+    for number in range(3):
+        journal.landed(entry(number))
+    assert list(journal_in(store).entries()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["x", "000000004.000.json.gz", "000000003.json.gz"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,51 @@ def is_running(process: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+INTERRUPTED = """
+import signal
+from tests.lake.test_engine import pid_of
+from twinstream.lake.local_engine import LocalEngine
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: None)
+    print("begun", flush=True)
+    with LocalEngine() as engine:
+        print(len(engine.run(pid_of, [1, 2, 3, 4], "g")), flush=True)
+    input()
+"""
+
+
+def test_ctrl_c_while_processes_start_ends_none_of_them(tmp_path: Path) -> None:
+    """A terminal sends it to all processes. The driver decides what happens, and here goes on."""
+    root = Path(__file__).parents[2]
+    program = tmp_path / "interrupted.py"
+    program.write_text(INTERRUPTED)
+    process = subprocess.Popen(
+        [sys.executable, program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.02):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        ended.set()
+        thread.join()
+    _, errors = process.communicate("\n", timeout=60)
+    assert (line, errors, process.returncode) == ("4\n", "", 0)

@@ -139,6 +139,15 @@ def test_a_file_that_is_no_entry_is_named(tmp_path: Path, name: str) -> None:
         journal.entries()
 
 
+def test_an_object_that_could_not_be_read_again_is_not_stored(
+    journal: Journal, tmp_path: Path
+) -> None:
+    with pytest.raises(JournalError, match=r"plan/000000000\.json would have more than 64 MiB"):
+        journal.planned(evolve(plan(0), filter="a" * (64 << 20)))
+    assert LocalStore(tmp_path).names("orders/plan") == []
+    assert journal.planned(plan(0)) == plan(0)
+
+
 def test_batches_of_copies_are_of_one_stream() -> None:
     def batch(number: int, start: int, end: int, created: str) -> BatchEntry:
         return BatchEntry(batch=number, start=start, end=end, created=created)

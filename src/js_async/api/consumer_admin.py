@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_async.api import priority_groups
 from js_async.api.api import Api
-from js_async.runtime.concurrency import sleep
+from js_async.runtime.concurrency import Work, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.request_times import comparable
 from twinstream.errors import (
@@ -100,7 +100,7 @@ async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = N
     await api.call(subject, None, twinstream.models.ConsumerDeleteResponse, deadline)
 
 
-async def delete_unconfirmed(delete: Callable[[], Awaitable[bool]]) -> None:
+async def delete_unconfirmed(delete: Work) -> None:
     """Delete a consumer whose creation was interrupted, so that it may exist or not.
 
     `delete` returns whether the server has confirmed a deletion. The server may process the first

@@ -27,7 +27,7 @@ from twinstream.core.wire.response import read_json, write_json
 from twinstream.lake.errors import JournalError
 from twinstream.lake.journal_objects import JournalObjects
 from twinstream.lake.store import KeyTaken
-from twinstream.models.files.bounded_read import bounded
+from twinstream.models.files.bounded_read import LARGEST, bounded
 
 __all__ = ["SPAN", "Bundles", "Content"]
 
@@ -80,17 +80,19 @@ class Bundles:
         """Store a bundle with objects of batches from `first` on, and return what it has.
 
         It also has the objects of the earlier bundle of these batches, which is deleted. Of several
-        callers at the same time, one stores its bundle; it may lack objects of the others.
+        callers at the same time, one stores its bundle; it may lack objects of the others. A bundle
+        that would be too large to be read again is not stored.
         """
         self.list()
         earlier: Content = self._content(first) if first in self._generations else {}
         if objects.keys() - earlier.keys():
             # An object of the same name was written by a driver that did not know the bundle.
-            content = {**objects, **earlier}
+            text = write_json({**objects, **earlier})
+            if len(text) > LARGEST:
+                return earlier
             generation = self._generations.get(first, -1) + 1
-            packed = gzip.compress(write_json(content), mtime=0)
             try:
-                self._objects.create(_name(first, generation), packed)
+                self._objects.create(_name(first, generation), gzip.compress(text, mtime=0))
             except KeyTaken:
                 pass  # another caller has stored its bundle, which counts
             self.list()

@@ -105,7 +105,7 @@ class Journal:
         # Plans that are in bundles are deleted after the entry of the batch before them. So a
         # driver that has slept meanwhile notices here that the batch was planned long ago.
         if not plan.batch or not self._objects.has(f"landed/{plan.batch - 1:09}.json"):
-            self._list_bundles()
+            self.list_bundles()
             bundled = self._bundles.object_of(plan.batch, name)
             if bundled is not None:
                 self._objects.delete(name)
@@ -137,7 +137,7 @@ class Journal:
         """
         if self._newest is None:
             self._newest = max((batch for batch, _, _ in self._loose("landed")), default=-1)
-            self._list_bundles()
+            self.list_bundles()
         while self._objects.has(f"landed/{self._newest + 1:09}.json"):
             self._newest += 1
         return self._newest
@@ -154,13 +154,37 @@ class Journal:
         return self._of_batch(batch, f"landed/{batch:09}.json", _entry)
 
     def entries(self) -> dict[int, BatchEntry]:
-        """Return the entry of each landed batch after its last replay, by its number, ascending."""
+        """Return the entry of each landed batch after its last replay, by its number, ascending.
+
+        Raises `JournalError` if a batch before the last one has no entry of its first landing.
+        """
+        missing: list[int] = []
+        while True:
+            first_landed, found = self._found_entries()
+            before, missing = missing, sorted({*range(max(found, default=-1) + 1)} - first_landed)
+            # A listing may lack an entry that was created meanwhile. Another one has it.
+            if not missing or missing == before:
+                break
+        if missing:
+            raise JournalError(
+                f"the journal of source {self._source} has no entries of {len(missing)} batches"
+                f" from {missing[0]} to {missing[-1]}: another program removed or"
+                f" changed files in {self._objects.key('bundle')} or {self._objects.key('landed')};"
+                " restore them, or land into a new folder"
+            )
+        return found
+
+    def _found_entries(self) -> tuple[set[int], dict[int, BatchEntry]]:
+        """Return which batches have an entry of their first landing, and the newest entries."""
         # Listed before the bundles, so that an object that is bundled meanwhile is found there. The
         # names are sorted, so the last replay of a batch replaces the earlier ones.
-        loose = {batch: name for batch, _, name in sorted(self._loose("landed"))}
+        in_store = sorted(self._loose("landed"))
+        loose = {batch: name for batch, _, name in in_store}
+        first_landed = {batch for batch, replays, _ in in_store if not replays}
         found: dict[int, BatchEntry] = {}
         for content in self._bundles.contents():
             names = sorted(_numbered(name) for name in content if name.startswith("landed/"))
+            first_landed |= {batch for batch, replays, _ in names if not replays}
             for batch, name in {batch: name for batch, _, name in names}.items():
                 found[batch] = self._objects.made(name, partial(content.get, name), _entry)
         of_loose = (self._of_batch(at, name, _entry, is_listed=True) for at, name in loose.items())
@@ -170,7 +194,7 @@ class Journal:
             known = found.get(entry.batch)
             if known is None or entry.replays > known.replays:
                 found[entry.batch] = entry
-        return dict(sorted(found.items()))
+        return first_landed, dict(sorted(found.items()))
 
     def bundle(self) -> tuple[int, int]:
         """Put the plans and entries of older batches into bundles.
@@ -190,6 +214,11 @@ class Journal:
                 break
             deleted += self._move_into_bundle(first, [name for _, _, name in group])
         return before, len(loose) - deleted + self._bundles.count()
+
+    def list_bundles(self) -> None:
+        """Look which bundles there are now. Another process may have bundled batches since."""
+        self._bundles.list()
+        self._newest = max(-1 if self._newest is None else self._newest, self._bundles.last())
 
     def _move_into_bundle(self, first: int, names: list[str]) -> int:
         """Store objects in the bundle from batch `first` on, and delete them.
@@ -235,14 +264,9 @@ class Journal:
             if found is not None or not must_exist:
                 return found
             # Another process has bundled the object since the bundles were listed.
-            self._list_bundles()
+            self.list_bundles()
             bundled = self._bundles.object_of(batch, name)
         return None if bundled is None else self._objects.made(name, lambda: bundled, make)
-
-    def _list_bundles(self) -> None:
-        """Look which bundles there are now. The newest batch is behind them."""
-        self._bundles.list()
-        self._newest = max(-1 if self._newest is None else self._newest, self._bundles.last())
 
     def _loose(self, folder: str) -> Iterator[tuple[int, int, str]]:
         """Yield the batch, the number of the replay and the name of each object in the store."""

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 from twinstream.core.wire.response import read_json, write_json
 from twinstream.lake.errors import JournalError
 from twinstream.lake.store import KeyTaken, Store
+from twinstream.models.files.bounded_read import LARGEST
 
 __all__ = ["JournalObjects"]
 
@@ -63,7 +64,16 @@ class JournalObjects:
         return self._store.get(self.key(name))
 
     def create(self, name: str, data: bytes) -> None:
-        """Store an object, or raise `KeyTaken` if there is one with the name."""
+        """Store an object, or raise `KeyTaken` if there is one with the name.
+
+        Raises `JournalError` if the object would be too large to be read again.
+        """
+        if len(data) > LARGEST:
+            raise JournalError(
+                f"{self.key(name)} would have more than {LARGEST >> 20} MiB, and no command could"
+                " read it again; it was not stored: give fewer subjects, or replay a smaller range"
+                " of dead letters (--from, --to)"
+            )
         self._store.create(self.key(name), data)
 
     def delete(self, name: str) -> None:

@@ -60,6 +60,10 @@ class BatchLander:
             return done  # another driver was faster
         self._refuse_taken(due.batch)
         plan = self._journal.planned(due)
+        # If another driver has landed and compacted the batch since, no folder shows it any more.
+        done = self._journal.entry(plan.batch)
+        if done is not None:
+            return done
         last = self._journal.entry(plan.batch - 1)
         return self._journal.landed(self._work.land(plan, last))
 
@@ -73,7 +77,8 @@ class BatchLander:
         try:
             self._work.refuse_taken(batch + 1 if is_planned else batch)
         except JournalError:
-            # Perhaps another driver has planned or landed the batch since.
+            # Perhaps another driver has planned or landed the batch since, or has bundled it.
+            self._journal.list_bundles()
             found = self._journal.entry(batch) if is_planned else self._journal.plan(batch)
             if found is None:
                 raise

@@ -53,7 +53,7 @@ class LettersJournal:
 
     def dropped(self, plan: LettersPlan) -> None:
         """Record that a replay is done without a change, because its rows do not fit any more."""
-        value = {"kind": "dropped", "entries": []}
+        value: dict[str, object] = {"kind": "dropped", "entries": []}
         self._objects.settle(_name("landed", plan.number), value, _entries)
 
     def entries(self) -> Iterator[BatchEntry]:

@@ -14,9 +14,9 @@ from twinstream.spark.landing.table_fit import check_fit
 NUMBER, TEXT = pa.int64(), pa.string()
 
 
-def batch(table: Path, number: int, **columns: pa.DataType) -> Path:
-    file = table / f"batch_id={number}" / "rows.parquet"
-    file.parent.mkdir(parents=True)
+def batch(table: Path, number: int, name: str = "rows", **columns: pa.DataType) -> Path:
+    file = table / f"batch_id={number}" / f"{name}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.schema(list(columns.items())).empty_table(), file)
     return file
 
@@ -75,3 +75,15 @@ def test_a_column_that_was_away_keeps_its_type(
     else:
         with pytest.raises(SchemaError, match="of the table orders was landed as"):
             check_fit(table, files)
+
+
+@pytest.mark.parametrize("name", ["letters-000000000", "letters-000000001", "part-0"])
+def test_each_file_of_a_batch_is_compared(tmp_path: Path, name: str) -> None:
+    """Replays of dead letters add files, and each may have been landed with another schema."""
+    table = tmp_path / "orders"
+    for each in ("letters-000000000", "letters-000000001", "part-0"):
+        columns = {"item": TEXT} if each == name else {"price": NUMBER}
+        batch(table, 0, each, id=NUMBER, **columns)
+    new = batch(tmp_path / "staged", 0, id=NUMBER, item=NUMBER)
+    with pytest.raises(SchemaError, match="column 'item' of the table orders was landed as string"):
+        check_fit(table, [new])

@@ -19,11 +19,13 @@ from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
 from tests.odd_messages import OddMessage, publish_raw
-from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from tests.spark.pipelines import SINKS, config_of, counted, files_of, rows_of
 from twinstream.core.hooks import Point
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters
+from twinstream.spark.pipeline.letters.letters_by_batch import letters_by_batch
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.reason_kind import kind_of_reason
@@ -427,6 +429,44 @@ def test_letters_of_compacted_tables_and_batches_of_letters_alone(
     list(compact(lake.config))
     replay(None, lake.config, lake.config.sources[0], 1, 76)
     assert [row["_seq"] for row in lake.rows()] == list(range(1, 76))
+    assert lake.problems() == []
+
+
+@pytest.mark.parametrize("most", [1, 5, 4096])
+def test_letters_of_compacted_batches_are_read_together(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, most: int
+) -> None:
+    lake, stream = lake_of()
+    fill(stream, [*without_an_id(50), *([{}] * 25), *without_an_id(25)])
+    lake.land()
+    list(compact(lake.config))
+    (file,) = map(Path, files_of(lake.config.path / LETTERS, lake.config.sink))
+    batches = letters_by_batch([BatchLetters(each, (file,)) for each in range(4)], "_raw", most)
+    found: dict[int, list[int]] = {}
+    for letters, pages in batches:
+        found[letters.batch] = [seq for page in pages for seq in page.messages.seqs.to_pylist()]
+        if most == 4096:
+            file.unlink(missing_ok=True)  # it is not read again
+    assert found == {0: [10, 20], 1: [30, 40, 50], 2: list(range(51, 76)), 3: [85, 95]}
+
+
+def test_letters_of_which_delta_rewrites_text_as_views(
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill
+) -> None:
+    """Delta writes text as views if it removes some of the rows of a file."""
+    lake, stream = lake_of(sink="delta")
+    fill(stream, without_an_id(100))
+    lake.land()
+    list(compact(lake.config))
+    lake.set_schema(properties=NUMBERS)
+    assert lake.replay(1, 26).landed == 2
+    (file,) = files_of(lake.config.path / LETTERS, "delta")
+    assert pq.read_schema(file).field("_error").type == pa.string_view()
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 8
+    assert lake.problems() == []
+    assert len(replay(None, lake.config, lake.config.sources[0], 1, 51)) == 2
+    assert letters_of(lake.config, lake.config.sources[0]).letters == 5
+    assert lake.replay().landed == 5
     assert lake.problems() == []
 
 

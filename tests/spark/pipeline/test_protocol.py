@@ -29,6 +29,7 @@ from tests.spark.drivers import (
     landed,
 )
 from tests.spark.pipelines import SINKS, config_of, write_config
+from twinstream.lake.journal import Journal
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.plan import Plan
@@ -159,6 +160,29 @@ def test_a_driver_that_is_overtaken_before_its_plan_is_stored(
     list(compact(config))
     assert lander.land(plan) == journal_in(config).entry(0)
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
+
+
+@pytest.mark.parametrize("known", [0, 1], ids=["cold", "warm"])
+def test_a_driver_that_slept_while_its_batch_was_bundled(
+    config: PipelineConfig, known: int
+) -> None:
+    """Its batch is in a compacted file and in a bundle, so neither a folder nor a plan shows it."""
+    leader = FakeLeader(10 * known + 5)
+    journal = Journal(store_of(config), "orders", 2)
+    lander = BatchLander(journal, batches_of(config, journal, leader))
+    for _ in range(known):
+        due = lander.due()
+        assert due is not None
+        lander.land(due)
+    slept = lander.due()
+    assert slept is not None
+    leader.last = LAST
+    land_all(config, leader)
+    list(compact(config))
+    assert Journal(store_of(config), "orders", 2).bundle() == (6, 3)
+    assert lander.land(slept) == journal.entry(known)
+    assert landed(config) == (LAST, LAST)
+    assert lander.due() is None
 
 
 def test_drivers_at_once_use_the_plan_of_the_first(config: PipelineConfig) -> None:

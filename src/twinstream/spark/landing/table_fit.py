@@ -22,14 +22,15 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
     map, which must keep the same members. The type of a column must not change. The names of two
     columns must not differ only in case.
 
-    The batches of the table are compared from the newest to the oldest. The comparison stops at the
-    first batch that has all columns of the new files, because older batches fit that batch.
+    The batches of the table are compared from the newest to the oldest. The files of a batch may
+    have different columns, because later replays of dead letters add files. The comparison stops at
+    the first file that has all columns of the new files, because all other files fit that file.
     """
     if not files:
         return
     new = pq.read_schema(files[0])
     for folder in reversed(batch_folders(table).values()):
-        for file in files_in(folder)[:1]:
+        for file in files_in(folder):
             known = pq.read_schema(file)
             check_columns(table.name, known, new)
             if has_all(known, new):

@@ -22,10 +22,10 @@ from twinstream.spark.pipeline.tables.parquet_files import damage_named
 from twinstream.spark.source.batcher import BAD_HEADERS
 from twinstream.spark.source.read_columns import ERROR
 
-__all__ = ["BatchLetters", "LetterPage", "have_headers", "letter_pages"]
+__all__ = ["PAGE", "BatchLetters", "LetterPage", "have_headers", "letter_pages"]
 
-# The maximum number of letters that are in memory at once. Payloads may be large.
-_PAGE: Final = 4096
+PAGE: Final = 4096
+"""The maximum number of letters that are in memory at once. Payloads may be large."""
 
 _MOST_SIGNED: Final = 2**63 - 1
 _HEADERS: Final = "_headers"
@@ -47,14 +47,19 @@ class BatchLetters:
 
 @frozen
 class LetterPage:
-    """Some letters of a batch: the messages, and the reason of each."""
+    """Some letters: the messages, the reason of each, and its batch."""
 
     messages: ArrowPage
     reasons: pa.Array
+    batches: pa.Array
 
 
-def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
-    """Yield the letters of a batch. `payload` is the name of the column with the payload.
+def letter_pages(
+    letters: BatchLetters, payload: str, others: Sequence[int] = ()
+) -> Iterator[LetterPage]:
+    """Yield the letters of a batch, and of the batches `others`, which have the same files.
+
+    `payload` is the name of the column with the payload.
 
     Headers are those that are stored with the letters. Raises `JournalError` if a file is damaged,
     or if a letter has no payload.
@@ -74,8 +79,8 @@ def letter_pages(letters: BatchLetters, payload: str) -> Iterator[LetterPage]:
         if _HEADERS in found:
             types[_HEADERS] = _HEADER_MAP
         rows = ds.dataset(names, schema=pa.schema(list(types.items())), filesystem=store)
-        wanted = ds.field(BATCH_COLUMN).isin([letters.batch])
-        for batch in rows.to_batches(filter=wanted, batch_size=_PAGE):
+        wanted = ds.field(BATCH_COLUMN).isin([letters.batch, *others])
+        for batch in rows.to_batches(filter=wanted, batch_size=PAGE):
             if batch.num_rows:
                 yield _letter_page(batch, payload, letters)
 
@@ -102,8 +107,9 @@ def _letter_page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> 
     """
     payloads = batch.column(payload)
     if payloads.null_count:
+        number = batch.column(BATCH_COLUMN).filter(payloads.is_null())[0].as_py()
         raise JournalError(
-            f"dead letters of batch {letters.batch} in {letters.files[0].parent} have no payload in"
+            f"dead letters of batch {number} in {letters.files[0].parent} have no payload in"
             f" column {payload!r}: they were landed with another columnNameOfCorruptRecord"
         )
     messages = ArrowPage(
@@ -113,7 +119,7 @@ def _letter_page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> 
         _header_blocks(batch),
         payloads.cast(pa.binary()),
     )
-    return LetterPage(messages, batch.column(ERROR))
+    return LetterPage(messages, batch.column(ERROR), batch.column(BATCH_COLUMN))
 
 
 def _seqs(column: pa.Array) -> pa.Array:

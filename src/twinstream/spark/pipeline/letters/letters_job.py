@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -11,7 +11,8 @@ from twinstream.lake.engine import Engine
 from twinstream.lake.task_report import TaskFile, TaskReport
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
-from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, letter_pages
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, LetterPage
+from twinstream.spark.pipeline.letters.letters_by_batch import letters_by_batch
 from twinstream.spark.source.options import SourceOptions
 
 __all__ = ["LettersJob"]
@@ -37,13 +38,14 @@ class LettersJob:
 
     def land(self, part: Sequence[BatchLetters]) -> TaskReport:
         """Do the work of one task: decode the letters of some batches, and report the files."""
-        files = tuple(file for letters in part for file in self._batch(letters))
+        batches = letters_by_batch(part, self.options.corrupt_column)
+        files = tuple(file for each in batches for file in self._batch(*each))
         first = min((each.first for each in files), default=0)
         return TaskReport(first, max((each.last + 1 for each in files), default=first), files)
 
-    def _batch(self, letters: BatchLetters) -> tuple[TaskFile, ...]:
+    def _batch(self, letters: BatchLetters, pages: Iterable[LetterPage]) -> tuple[TaskFile, ...]:
         tables, files = TableSplit(self.options, self.names, letters.batch), TableFiles(self.folder)
-        for page in letter_pages(letters, self.options.corrupt_column):
+        for page in pages:
             for table, rows in tables.split(page.messages, self.stream):
                 files.add(table, rows)
         return files.finish("_seq")

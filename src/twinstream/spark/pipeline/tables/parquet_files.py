@@ -46,8 +46,11 @@ def scanned(
     damaged.
     """
     with damage_named(files, columns, lake):
-        rows = ds.dataset(files, filesystem=arrow_files(lake))
-        rows = rows.replace_schema(pa.schema([_without_view(each) for each in rows.schema]))
+        store = arrow_files(lake)
+        first = ds.dataset(files[:1], filesystem=store).schema
+        # A dataset of files with views cannot get another schema later.
+        schema = pa.schema([_without_view(each) for each in first])
+        rows = ds.dataset(files, schema=schema, filesystem=store)
         wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
         yield from rows.to_batches(columns=list(columns), filter=wanted)
