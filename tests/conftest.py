@@ -40,6 +40,8 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
+# Spark's processes inherit the environment of the test that happens to start Spark.
+os.environ.update(client_environment())
 
 # What starts Java takes longest, and would end last unless it began first. These share a session in
 # each of two processes;
@@ -213,7 +215,6 @@ def cluster() -> Iterator[NatsCluster]:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """One server that speaks S3, shared by all tests of a process. The environment has its keys."""
-    os.environ.update(client_environment())
     with S3Server() as running:
         yield running
 
