@@ -59,7 +59,7 @@ from twinstream.errors import (
 )
 from twinstream.lake.entry import BatchEntry
 from twinstream.spark.pipeline import pipeline_events
-from twinstream.spark.pipeline.runner import _pass_on
+from twinstream.spark.pipeline.runner import _report_all
 
 SOURCE = Path(twinstream.core.__file__).parents[2]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
@@ -375,7 +375,7 @@ def test_what_happens_in_a_pipeline_is_logged(caplog: pytest.LogCaptureFixture) 
     heard: queue.SimpleQueue[pipeline_events.Happening] = queue.SimpleQueue()
     heard.put(pipeline_events.Failed("orders", "no", None, "ValueError"))
     passed: list[pipeline_events.Happening] = []
-    _pass_on(heard, Reporter(passed.append, "tell"))
+    _report_all(heard, Reporter(passed.append, "tell"))
     assert len(passed) == 1
     assert texts(caplog, "pipeline", logging.WARNING) == ["source orders has ended: no"]
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from tests.hooked import hooked
 from tests.mortal_store import Died, die
 from tests.odd_messages import OddMessage, publish_raw
 from tests.spark.pipelines import SINKS, config_of, counted, files_of, rows_of
-from twinstream.core.hooks import Point
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline import PipelineConfig
@@ -608,9 +608,9 @@ def test_letters_that_another_program_removed_are_noticed(
         lake.replay()
 
 
-@pytest.mark.parametrize("step", ["replay: before table", "replay: before journal"])
+@pytest.mark.parametrize("has_tables", [False, True])
 def test_an_interrupted_replay_from_the_stream_is_to_be_done_first(
-    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, step: Point
+    lake_of: Callable[..., tuple[Lake, Stream]], fill: Fill, has_tables: bool
 ) -> None:
     lake, stream = lake_of()
     fill(stream, without_an_id(20))
@@ -622,8 +622,13 @@ def test_an_interrupted_replay_from_the_stream_is_to_be_done_first(
         if at != source.table:
             die()
 
-    with hooked(step, die_after_the_table), pytest.raises(Died):
-        replay(None, lake.config, source, 1, None)
+    with ExitStack() as stack:
+        if has_tables:
+            stack.enter_context(hooked("replay: before journal", lambda _: die()))
+        else:
+            stack.enter_context(hooked("replay: before table", die_after_the_table))
+        with pytest.raises(Died):
+            replay(None, lake.config, source, 1, None)
     before = lake.state()
     with pytest.raises(JournalError, match=r"first run .* replay --from 1 --to 20"):
         lake.replay()
