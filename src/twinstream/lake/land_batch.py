@@ -55,15 +55,11 @@ class BatchLander:
 
         Raises `JournalError` if a table has rows of the batch and the journal has no plan of it.
         """
-        done = self._journal.entry(due.batch)
-        if done is not None:
-            return done  # another driver was faster
         self._refuse_taken(due.batch)
         plan = self._journal.planned(due)
-        # If another driver has landed and compacted the batch since, no folder shows it any more.
         done = self._journal.entry(plan.batch)
         if done is not None:
-            return done
+            return done  # another driver was faster, and perhaps has compacted the batch since
         last = self._journal.entry(plan.batch - 1)
         return self._journal.landed(self._work.land(plan, last))
 
