@@ -46,6 +46,7 @@ def test_a_small_demo_without_spark_adds_up(tmp_path: Path) -> None:
     assert "broken.yaml:" in result.stdout
     assert "max_deliver" in result.stdout
     assert "All numbers agree." in result.stdout
+    assert "[/]" not in result.stdout  # styles are no text
     page = Page()
     page.feed(report.read_text("utf-8"))
     assert page.charts == 1

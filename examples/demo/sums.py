@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attrs import frozen
+from rich.text import Text
 
 from examples.demo.orders import Expected
 from examples.demo.scene import Scene
@@ -57,7 +58,7 @@ def add_up(scene: Scene, _: JetStream) -> None:
     """Print the comparisons as a table."""
     table = plain_table("sum", "expected", "found", "", numbers=("expected", "found"))
     for check in checks(scene):
-        mark = "[green]agrees[/]" if check.passed else "[bold red]wrong[/]"
+        mark = Text("agrees", "green") if check.passed else Text("wrong", "bold red")
         table.add_row(check.name, f"{check.expected:,}", f"{check.found:,}", mark)
     scene.console.print(table)
 
