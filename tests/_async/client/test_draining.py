@@ -22,6 +22,13 @@ async def count_is(log, count):
     return len(log) >= count
 
 
+async def consumer_of(server, name, count):
+    """Return a connection, and the consumer `c` of a new stream with `count` messages."""
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, count)
+    return connection, await stream.create_consumer(PATIENT)
+
+
 async def states(server, stream):
     """Return the number of acknowledged messages of `c`, of those in hand, and of those left."""
     async with js.connect(server.url) as other:
@@ -53,9 +60,7 @@ async def test_a_consumption_handles_what_has_arrived(server, name):
 
 
 async def test_an_iteration_ends_after_what_has_arrived(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 30)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 30)
     seen = []
 
     async def read():
@@ -101,9 +106,7 @@ async def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
 
 
 async def test_the_last_of_several_messages_is_acknowledged(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 2)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 2)
     seen = []
 
     async def read():
@@ -123,9 +126,7 @@ async def test_the_last_of_several_messages_is_acknowledged(server, name):
 
 
 async def test_all_callers_of_an_iteration_acknowledge_their_messages(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     seen = []
     async with consumer.messages() as messages:
 
@@ -144,9 +145,7 @@ async def test_all_callers_of_an_iteration_acknowledge_their_messages(server, na
 
 
 async def test_what_nobody_takes_is_returned(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 5)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 5)
     async with consumer.messages() as messages:
         async for message in messages:
             await message.ack()
@@ -158,9 +157,7 @@ async def test_what_nobody_takes_is_returned(server, name):
 
 
 async def test_heartbeats_are_nothing_to_wait_for(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     async with consumer.messages(heartbeat=0.5) as messages:
         await (await messages.next(timeout=30)).ack()
         await pause(1.5)
@@ -169,9 +166,7 @@ async def test_heartbeats_are_nothing_to_wait_for(server, name):
 
 
 async def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     begun = []
 
     async def handler(message):
@@ -187,9 +182,7 @@ async def test_the_connection_closes_though_a_handler_ends_the_program(server, n
 
 
 async def test_a_second_call_leaves_the_first_alone(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     begun, ended = [], []
 
     async def handler(message):
@@ -233,9 +226,7 @@ async def test_draining_raises_the_error_of_a_processing(server, name):
 
 
 async def test_a_caller_that_left_its_loop_may_drain(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     async with consumer.messages() as messages:
         message = await messages.next(timeout=30)
         await message.ack()
@@ -316,9 +307,7 @@ async def test_a_processing_stores_its_results(server, name):
 
 
 async def test_the_connection_closes_though_a_handler_goes_on(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     begun, ended = [], []
 
     async def handler(message):
@@ -354,9 +343,7 @@ async def test_a_silent_server_prolongs_a_drain_by_one_iteration_only(server, na
 
 
 async def test_draining_raises_the_error_of_a_handler(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
     begun = []
 
     async def handler(message):
@@ -372,9 +359,7 @@ async def test_draining_raises_the_error_of_a_handler(server, name):
 
 
 async def test_a_handler_may_drain_its_connection(server, name):
-    connection = await js.connect(server.url)
-    stream = await filled(connection.jetstream(), name, 1)
-    consumer = await stream.create_consumer(PATIENT)
+    connection, consumer = await consumer_of(server, name, 1)
 
     async def handler(message):
         await message.ack()

@@ -23,6 +23,13 @@ def count_is(log, count):
     return len(log) >= count
 
 
+def consumer_of(server, name, count):
+    """Return a connection, and the consumer `c` of a new stream with `count` messages."""
+    connection = js.connect(server.url)
+    stream = filled(connection.jetstream(), name, count)
+    return connection, stream.create_consumer(PATIENT)
+
+
 def states(server, stream):
     """Return the number of acknowledged messages of `c`, of those in hand, and of those left."""
     with js.connect(server.url) as other:
@@ -54,9 +61,7 @@ def test_a_consumption_handles_what_has_arrived(server, name):
 
 
 def test_an_iteration_ends_after_what_has_arrived(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 30)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 30)
     seen = []
 
     def read():
@@ -102,9 +107,7 @@ def test_the_last_message_of_a_loop_is_acknowledged(server, name, kind):
 
 
 def test_the_last_of_several_messages_is_acknowledged(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 2)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 2)
     seen = []
 
     def read():
@@ -124,9 +127,7 @@ def test_the_last_of_several_messages_is_acknowledged(server, name):
 
 
 def test_all_callers_of_an_iteration_acknowledge_their_messages(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     seen = []
     with consumer.messages() as messages:
 
@@ -145,9 +146,7 @@ def test_all_callers_of_an_iteration_acknowledge_their_messages(server, name):
 
 
 def test_what_nobody_takes_is_returned(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 5)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 5)
     with consumer.messages() as messages:
         for message in messages:
             message.ack()
@@ -159,9 +158,7 @@ def test_what_nobody_takes_is_returned(server, name):
 
 
 def test_heartbeats_are_nothing_to_wait_for(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     with consumer.messages(heartbeat=0.5) as messages:
         (messages.next(timeout=30)).ack()
         pause(1.5)
@@ -170,9 +167,7 @@ def test_heartbeats_are_nothing_to_wait_for(server, name):
 
 
 def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     begun = []
 
     def handler(message):
@@ -188,9 +183,7 @@ def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
 
 
 def test_a_second_call_leaves_the_first_alone(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     begun, ended = [], []
 
     def handler(message):
@@ -234,9 +227,7 @@ def test_draining_raises_the_error_of_a_processing(server, name):
 
 
 def test_a_caller_that_left_its_loop_may_drain(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     with consumer.messages() as messages:
         message = messages.next(timeout=30)
         message.ack()
@@ -317,9 +308,7 @@ def test_a_processing_stores_its_results(server, name):
 
 
 def test_the_connection_closes_though_a_handler_goes_on(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     begun, ended = [], []
 
     def handler(message):
@@ -355,9 +344,7 @@ def test_a_silent_server_prolongs_a_drain_by_one_iteration_only(server, name):
 
 
 def test_draining_raises_the_error_of_a_handler(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
     begun = []
 
     def handler(message):
@@ -373,9 +360,7 @@ def test_draining_raises_the_error_of_a_handler(server, name):
 
 
 def test_a_handler_may_drain_its_connection(server, name):
-    connection = js.connect(server.url)
-    stream = filled(connection.jetstream(), name, 1)
-    consumer = stream.create_consumer(PATIENT)
+    connection, consumer = consumer_of(server, name, 1)
 
     def handler(message):
         message.ack()
