@@ -15,11 +15,8 @@ from twinstream.lake.entry import BatchEntry
 from twinstream.models import Timestamp
 from twinstream.records.headers import Headers
 from twinstream.spark.errors import OptionError, SparkSourceError
-from twinstream.spark.pipeline.letters.letter_pages import (
-    BatchLetters,
-    LetterPage,
-    letter_pages,
-)
+from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, LetterPage
+from twinstream.spark.pipeline.letters.letters_by_batch import letters_by_batch
 from twinstream.spark.pipeline.letters.replay import batches_with_letters
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
@@ -145,9 +142,11 @@ def _requests(
 ) -> Iterator[PublishRequest]:
     files = state.sink.files(source.dead_letters, [each.batch for each in batches])
     payload = source.source_options.corrupt_column
-    for entry in batches:
-        letters = BatchLetters(entry.batch, tuple(files[entry.batch]), state.folders.bucket)
-        for page in letter_pages(letters, payload):
+    letters = [
+        BatchLetters(each.batch, tuple(files[each.batch]), state.folders.bucket) for each in batches
+    ]
+    for entry, (_, pages) in zip(batches, letters_by_batch(letters, payload), strict=True):
+        for page in pages:
             yield from _page_requests(source, entry, page, subject)
 
 
