@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +10,14 @@ from attrs import asdict
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import Failure, arguments_judged
-from twinstream.cli.option_types import SEQUENCE
-from twinstream.cli.pipeline.options import config_options, pick, spark_of
+from twinstream.cli.pipeline.options import (
+    config_options,
+    end_of_range,
+    pick,
+    range_options,
+    source_option,
+    spark_of,
+)
 from twinstream.cli.screen import (
     alerts,
     counted,
@@ -35,19 +40,6 @@ if TYPE_CHECKING:
 
 # The maximum number of sequences that an error lists.
 _SHOWN: Final = 20
-
-_SOURCE = click.option("--source", metavar="NAME", help="The source; not needed if there is one.")
-
-
-def _range_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options for a range of sequences to a command."""
-    low = click.option(
-        "--from", "low", type=SEQUENCE, default=1, metavar="SEQ", help="The first sequence."
-    )
-    high = click.option(
-        "--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end."
-    )
-    return low(high(command))
 
 
 @click.command(short_help="Count dead letters by reason.")
@@ -114,8 +106,8 @@ def _show(found: list[LettersSummary]) -> None:
 
 @click.command(short_help="Land dead letters again from their files.")
 @config_options
-@_SOURCE
-@_range_options
+@source_option
+@range_options()
 @yes_option
 @json_option
 def replay(
@@ -162,8 +154,8 @@ def replay(
 @click.command(short_help="Publish dead letters to a subject.")
 @click.argument("subject")
 @config_options
-@_SOURCE
-@_range_options
+@source_option
+@range_options()
 @yes_option
 @json_option
 def publish(
@@ -224,11 +216,9 @@ def _chosen(
     from twinstream.spark.pipeline.settings.folders import Folders
     from twinstream.spark.pipeline.state.source_state import journal_of
 
-    if high is not None and high < low:
-        raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
+    end = end_of_range(low, high)
     chosen = pick(config, source)
     if chosen.format == "raw":
         raise click.UsageError(f"source {chosen.name} is raw, so it has no dead letters")
-    end = None if high is None else high + 1
     entries = journal_of(Folders.of(config.path), chosen).entries()
     return chosen, batches_with_letters(entries, low, end), end

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinstream.cli.failures import Failure
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.cli.target import SERVER_VARIABLES, server_before
 
@@ -54,6 +55,38 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
     ):
         decorated = option(decorated)
     return decorated
+
+
+source_option = click.option(
+    "--source", metavar="NAME", help="The source; not needed if there is only one."
+)
+"""The option for one source of the pipeline, which `pick` takes."""
+
+
+def range_options(
+    *, needs_first: bool = False
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Return a decorator that adds `--from` and `--to`, a range of sequences, to a command.
+
+    The command gets `low` and `high`. With `needs_first`, `--from` is required; else it is 1.
+    """
+    first: dict[str, Any] = {"required": True} if needs_first else {"default": 1}
+    low = click.option(
+        "--from", "low", type=SEQUENCE, metavar="SEQ", help="The first sequence.", **first
+    )
+    high = click.option(
+        "--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end."
+    )
+    return lambda command: low(high(command))
+
+
+def end_of_range(low: int, high: int | None) -> int | None:
+    """Return the sequence after the last one of a range; None if the range has no end."""
+    if high is None:
+        return None
+    if high < low:
+        raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
+    return high + 1
 
 
 def load(file: Path, server: str | None) -> PipelineConfig:

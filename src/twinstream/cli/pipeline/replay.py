@@ -8,8 +8,14 @@ import click
 from attrs import asdict
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.option_types import SEQUENCE
-from twinstream.cli.pipeline.options import config_options, pick, spark_of
+from twinstream.cli.pipeline.options import (
+    config_options,
+    end_of_range,
+    pick,
+    range_options,
+    source_option,
+    spark_of,
+)
 from twinstream.cli.screen import counted, notes, print_json, print_text, progress
 from twinstream.cli.target import json_option
 
@@ -19,11 +25,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Land a range of sequences again.")
 @config_options
-@click.option("--source", metavar="NAME", help="The source; not needed if there is only one.")
-@click.option(
-    "--from", "low", type=SEQUENCE, required=True, metavar="SEQ", help="The first sequence."
-)
-@click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end.")
+@source_option
+@range_options(needs_first=True)
 @yes_option
 @json_option
 def replay(
@@ -45,10 +48,8 @@ def replay(
     from twinstream.spark.pipeline.maintenance.replay import replay as replay_batches
     from twinstream.spark.pipeline.settings.folders import Folders
 
-    if high is not None and high < low:
-        raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
+    end = end_of_range(low, high)
     chosen = pick(config, source)
-    end = None if high is None else high + 1
     due = batches_of(config, chosen, low, end)
     if not yes:
         first, last = due[0], due[-1]
