@@ -53,8 +53,8 @@ _HOMES = {
 }
 
 
-# The homes of names that nobody can use without PySpark. The others serve the local engine of
-# pipelines, too, which does not need it.
+# The modules of the names that need PySpark. The local engine of pipelines, which works without
+# PySpark, uses the other modules.
 _OF_SPARK = {"pipeline", "session.session", "data_source"}
 
 

@@ -55,8 +55,8 @@ class _Client:
     def ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         """Send a request, and return its answer.
 
-        Raises `ValueError` if the answer is not JSON, for example because nobody responds, and
-        `OSError` if the connection ends or no answer arrives in time.
+        Raises `ValueError` if the answer is not JSON, for example because there are no responders,
+        and `OSError` if the connection ends or no answer arrives in time.
         """
         payload = json.dumps(body).encode()
         lines = 'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB reply 1\r\n'
