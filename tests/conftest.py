@@ -27,7 +27,7 @@ from tests.property_examples import register_profiles
 from tests.s3_server import S3Server, client_environment
 from tests.sources import USERS
 from tests.tuned import Tuned, tuner
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")

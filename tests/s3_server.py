@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from twinstream.core.deadline import Deadline
-from twinstream.lake.object_folder import ObjectFolder, StorageSettings
+from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 from twinstream.testing.guard import Guard
 from twinstream.testing.ports import free_ports
 

@@ -18,8 +18,8 @@ from twinstream.lake.errors import JournalError
 from twinstream.lake.journal import Journal
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.local_store import LocalStore
-from twinstream.lake.object_folder import ObjectFolder
-from twinstream.lake.object_store import ObjectStore
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.objects.store import ObjectStore
 from twinstream.lake.plan import Plan
 from twinstream.lake.store import Store
 from twinstream.lake.stream_mark import Mark

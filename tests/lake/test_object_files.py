@@ -12,9 +12,9 @@ import pytest
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from twinstream.lake.errors import StorageError
-from twinstream.lake.object_files import arrow_files
-from twinstream.lake.object_folder import ObjectFolder
-from twinstream.lake.object_store import ObjectStore
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.objects.store import ObjectStore
 
 
 def test_a_file_appears_when_it_is_closed(bucket: ObjectFolder) -> None:

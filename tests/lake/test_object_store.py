@@ -14,8 +14,8 @@ from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
 from tests.soak import rounds
 from twinstream.lake.errors import StorageError, StorageUnusable
-from twinstream.lake.object_folder import ObjectFolder
-from twinstream.lake.object_store import ObjectStore
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.objects.store import ObjectStore
 from twinstream.lake.store import KeyTaken
 
 AFTER: list[Fault] = ["412", "503", "time-out", "closed"]

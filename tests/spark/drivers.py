@@ -22,8 +22,8 @@ from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.lake.journal import Journal
 from twinstream.lake.land_batch import BatchLander
-from twinstream.lake.object_client import bucket_of, delta_options
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.client import bucket_of, delta_options
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.store import Store
 from twinstream.lake.stream_mark import Mark
 from twinstream.lake.task_report import TaskReport

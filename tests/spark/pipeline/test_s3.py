@@ -37,7 +37,7 @@ from tests.spark.pipelines import config_of, write_config
 from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import CheckpointError, SparkSourceError
 from twinstream.spark.pipeline import PipelineConfig, read_config

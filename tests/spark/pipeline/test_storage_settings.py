@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twinstream.lake.object_folder import ObjectFolder, StorageSettings
+from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 from twinstream.spark.errors import ConfigError
 from twinstream.spark.pipeline import PipelineConfig, read_config
 from twinstream.spark.pipeline.settings.folders import Folders

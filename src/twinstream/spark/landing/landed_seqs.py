@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from attrs import frozen
 
-from twinstream.lake.object_files import arrow_files
+from twinstream.lake.objects.files import arrow_files
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.staging import Written
 

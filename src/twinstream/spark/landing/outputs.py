@@ -11,8 +11,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from twinstream.disk.safe_files import sync
-from twinstream.lake.object_files import arrow_files
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
 
 __all__ = ["DATA", "FolderOutput", "LakeOutput"]
 

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import Bounds, TaskFile
 from twinstream.spark.landing.footers import Footer
 

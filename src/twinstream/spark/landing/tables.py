@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow.parquet as pq
 
 from twinstream.disk.safe_files import sync
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile, TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER

@@ -10,7 +10,7 @@ from typing import Final
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.land_batch import BatchLander
-from twinstream.lake.object_store import ObjectStore
+from twinstream.lake.objects.store import ObjectStore
 from twinstream.spark.landing.staging import remove_attempts
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
 from twinstream.spark.pipeline.letters.finish import finish_before_run

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.lake.object_files import arrow_files
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.records.headers import VERSION
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from twinstream.lake.object_files import arrow_files
+from twinstream.lake.objects.files import arrow_files
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.letters.letter_pages import (
     PAGE,

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from twinstream.disk.safe_files import remove_tree
 from twinstream.lake.local_store import LocalStore
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline.letters.finish import planned_folders
 from twinstream.spark.pipeline.maintenance.compact import all_tables
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 

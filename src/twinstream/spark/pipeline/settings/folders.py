@@ -25,8 +25,8 @@ from typing import Final
 from attrs import frozen
 
 from twinstream.lake.local_store import LocalStore
-from twinstream.lake.object_folder import ObjectFolder
-from twinstream.lake.object_store import ObjectStore
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.objects.store import ObjectStore
 from twinstream.lake.store import Store
 from twinstream.spark.landing.staging import STAGING
 

@@ -11,7 +11,7 @@ from typing import Final, cast
 from twinstream.core.wire.subjects import check_name
 from twinstream.disk.local_path import local_path
 from twinstream.errors import BadArgument
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from twinstream.lake.object_folder import Encryption, ObjectFolder, StorageSettings
+from twinstream.lake.objects.folder import Encryption, ObjectFolder, StorageSettings
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 
 __all__ = ["STORAGE_KEYS", "object_folder"]

@@ -17,9 +17,9 @@ from attrs import evolve, frozen
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from twinstream.lake.object_client import delta_options
-from twinstream.lake.object_errors import requests, storage_error
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.client import delta_options
+from twinstream.lake.objects.errors import requests, storage_error
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Written

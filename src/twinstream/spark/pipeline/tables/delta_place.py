@@ -17,7 +17,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
 from twinstream.disk.safe_files import make_folders, sync
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.outputs import DATA, LakeOutput

@@ -24,7 +24,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from twinstream.lake.letters_plan import LettersPlan
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput

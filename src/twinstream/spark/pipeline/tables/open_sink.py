@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders

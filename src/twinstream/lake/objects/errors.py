@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from twinstream.lake.errors import StorageError
-from twinstream.lake.object_client import bucket_of
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.client import bucket_of
+from twinstream.lake.objects.folder import ObjectFolder
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

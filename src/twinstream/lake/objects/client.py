@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from twinstream.lake.credentials import Renewed, credentials_of
 from twinstream.lake.errors import StorageUnusable
-from twinstream.lake.object_folder import ObjectFolder, StorageSettings
+from twinstream.lake.objects.credentials import Renewed, credentials_of
+from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig, S3Config, S3Credential, S3Store

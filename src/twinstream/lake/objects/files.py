@@ -19,9 +19,9 @@ from pyarrow.fs import (
     PyFileSystem,
 )
 
-from twinstream.lake.object_client import bucket_of
-from twinstream.lake.object_errors import requests
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.client import bucket_of
+from twinstream.lake.objects.errors import requests
+from twinstream.lake.objects.folder import ObjectFolder
 
 __all__ = ["arrow_files"]
 

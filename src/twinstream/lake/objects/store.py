@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from twinstream.core.deadline import Backoff
 from twinstream.lake.errors import JournalError, StorageError, StorageUnusable
-from twinstream.lake.object_errors import is_no_bucket, is_unsupported, requests
-from twinstream.lake.object_folder import ObjectFolder
+from twinstream.lake.objects.errors import is_no_bucket, is_unsupported, requests
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.store import KeyTaken
 from twinstream.models.files.bounded_read import LARGEST
 

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 from attrs import field, frozen
 
 from twinstream.lake.errors import StorageUnusable
-from twinstream.lake.object_folder import StorageSettings
+from twinstream.lake.objects.folder import StorageSettings
 
 __all__ = ["Credentials", "Renewed", "credentials_of"]
 
