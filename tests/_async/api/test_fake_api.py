@@ -139,7 +139,8 @@ async def test_jetstream_that_is_off_is_reported(subject, call, response):
                 await call(connection.jetstream(timeout=600))
         assert re.search(subject, caught.value.subject)
         assert caught.value.err_code == 0
-        assert 2 < len(server.operations(subject)) < 10
+        # On a busy machine, the time for repeats may end after the first of them.
+        assert 1 < len(server.operations(subject)) < 10
 
 
 async def test_a_creation_waits_for_a_leader():

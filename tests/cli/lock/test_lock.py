@@ -128,8 +128,9 @@ def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
         assert "the lock was lost" in program.stderr.read()
 
 
-STUBBORN = "sh -c \"trap '' TERM HUP INT; echo \\$\\$; while :; do sleep 0.1; done\" &"
-"""A child process that prints its number and ignores the signals that end programs."""
+STUBBORN = "sh -c \"trap '' TERM HUP INT; echo \\$\\$ \\$PPID; while :; do sleep 0.1; done\" &"
+"""A child process that prints its number and that of its parent, and ignores the signals that end
+programs."""
 
 
 def is_over(number: int) -> bool:
@@ -151,8 +152,8 @@ def eventually_over(number: int) -> bool:
 @contextmanager
 def with_a_child(
     server: NatsServer, locks: Coordination, script: str, ttl: int = 60
-) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Return `lock`, which runs a script, and the number of the child that it has started."""
+) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """Yield `lock`, the number of the shell that it runs, and that of the child of the shell."""
     where = ("a", "--stream", locks.stream_name, "--ttl", str(ttl), "--")
     command = [sys.executable, "-m", "twinstream", "lock", *where, "sh", "-c", STUBBORN + script]
     with subprocess.Popen(
@@ -164,9 +165,9 @@ def with_a_child(
         env=os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"},
     ) as program:
         assert program.stdout is not None
-        child = int(program.stdout.readline())
+        child, shell = map(int, program.stdout.readline().split())
         try:
-            yield program, child
+            yield program, shell, child
         finally:
             program.kill()
             with suppress(ProcessLookupError):
@@ -177,7 +178,7 @@ def with_a_child(
 def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
     server: NatsServer, locks: Coordination, number: str
 ) -> None:
-    with with_a_child(server, locks, "wait; wait") as (program, child):
+    with with_a_child(server, locks, "wait; wait") as (program, _, child):
         program.send_signal(getattr(signal, number))
         assert program.wait(60) == 128 + signal.SIGTERM
         assert is_over(child)
@@ -187,8 +188,8 @@ def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
 def test_a_child_ends_with_a_command_that_a_signal_ended(
     server: NatsServer, locks: Coordination
 ) -> None:
-    with with_a_child(server, locks, "wait") as (program, child):
-        os.kill(os.getpgid(child), signal.SIGTERM)
+    with with_a_child(server, locks, "wait") as (program, shell, child):
+        os.kill(shell, signal.SIGTERM)
         assert program.wait(60) == 128 + signal.SIGTERM
         assert is_over(child)
 
@@ -198,7 +199,7 @@ def test_a_child_that_ignores_signals_ends_with_the_lock(
 ) -> None:
     release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
     script = f"until {release} >&2; do sleep 0.1; done; wait"
-    with with_a_child(server, locks, script, ttl=2) as (program, child):
+    with with_a_child(server, locks, script, ttl=2) as (program, _, child):
         assert program.wait(60) == 1
         assert is_over(child)
 
@@ -206,7 +207,7 @@ def test_a_child_that_ignores_signals_ends_with_the_lock(
 def test_the_command_ends_with_a_lock_that_is_killed(
     server: NatsServer, locks: Coordination
 ) -> None:
-    with with_a_child(server, locks, "wait") as (program, child):
+    with with_a_child(server, locks, "wait") as (program, _, child):
         program.kill()
         assert eventually_over(child)
 
@@ -214,7 +215,7 @@ def test_the_command_ends_with_a_lock_that_is_killed(
 def test_what_a_command_leaves_in_the_background_may_go_on(
     server: NatsServer, locks: Coordination
 ) -> None:
-    with with_a_child(server, locks, "exit 3") as (program, child):
+    with with_a_child(server, locks, "exit 3") as (program, _, child):
         assert program.wait(60) == 3
         assert not is_over(child)
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -30,6 +30,13 @@ _LOOK: Final = 0.05
 _LEFTOVER: Final = 2.0
 # The maximum seconds until killed processes are removed from the process group.
 _REAPED: Final = 1.0
+
+
+class _Running(NamedTuple):
+    """The process of COMMAND, and its process group, whose number is another one."""
+
+    process: subprocess.Popen[bytes]
+    group: int
 
 
 class _NotFound(Failure):
@@ -116,19 +123,34 @@ def _run_command(lease: Lease, command: tuple[str, ...], grace: float) -> int:
         _in_front() as process_group,
         _killed_with_us() as guarded,
     ):
-        try:
-            # Start the command in a new process group, so that signals reach its child processes.
-            process = subprocess.Popen(command, env=environment, process_group=0)
-        except OSError as error:
-            failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
-            raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
+        with _new_group() as group:
+            guarded(group)
+            try:
+                running = _Running(
+                    subprocess.Popen(command, env=environment, process_group=group), group
+                )
+            except OSError as error:
+                failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
+                raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
         # After a second Ctrl-C, the command must not continue without the lock.
-        with OnFailure(lambda: _end(process, 0)):
-            guarded(process.pid)
-            process_group(process.pid)
-            _watch(process, lease, asked, grace)
-    code = process.returncode
+        with OnFailure(lambda: _end(running, 0)):
+            process_group(group)
+            _watch(running, lease, asked, grace)
+    code = running.process.returncode
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _new_group() -> Generator[int]:
+    """Yield a process group, so that signals reach the command and its child processes.
+
+    It begins with a shell that waits for the end of the block. So the group has a number before the
+    command starts: from its first moment, the command is killed with this process.
+    """
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read -r line"], stdin=subprocess.PIPE, process_group=0
+    ) as first:
+        yield first.pid
 
 
 def _deadly() -> list[signal.Signals]:
@@ -147,8 +169,7 @@ def _killed_with_us() -> Generator[Callable[[int], None]]:
     """Yield a function that names a process group, which a shell kills if this process is killed.
 
     No handler runs for SIGKILL. The shell reads the group, and then waits for the end of a pipe,
-    which only this process has open; at the end of the block it gets a line instead. The shell runs
-    before the group exists, because its start takes longer than that of many commands.
+    which only this process has open; at the end of the block it gets a line instead.
     """
     script = 'read -r group && { read -r line || kill -9 "-$group"; }'
     quiet = subprocess.DEVNULL
@@ -173,26 +194,27 @@ def _killed_with_us() -> Generator[Callable[[int], None]]:
                 guard.communicate(b"over\n")
 
 
-def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
+def _watch(running: _Running, lease: Lease, asked: Event, grace: float) -> None:
     """Wait until the command exits. End it if the lock is lost or `asked` is set.
 
     It gets SIGTERM. While the lock is held, it may take any time to exit. After the lock is lost,
     it is killed unless it exits within `grace` seconds. If it did not exit by itself, the rest of
     its process group ends with it.
     """
+    process = running.process
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
     if process.poll() is None:
         alerts().print("ending the command")
     elif process.returncode >= 0 and not asked.is_set():
         return
-    _signal(process.pid, signal.SIGTERM)
+    _signal(running.group, signal.SIGTERM)
     while process.poll() is None and lease.is_held:
         _pause(process)
     patience = Deadline.after(_LEFTOVER)
-    while _lives(process) and lease.is_held and not patience.expired():
+    while _lives(running) and lease.is_held and not patience.expired():
         time.sleep(_LOOK)
-    _end(process, grace)
+    _end(running, grace)
 
 
 def _pause(process: subprocess.Popen[bytes]) -> None:
@@ -202,30 +224,30 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _end(process: subprocess.Popen[bytes], grace: float) -> None:
+def _end(running: _Running, grace: float) -> None:
     """Wait until the process group has ended. After `grace` seconds, kill it.
 
     A killed process that no other process waits for remains in the group, so that the wait for the
     group is limited.
     """
-    patience = Deadline.after(0 if process.returncode is not None else grace)
-    while _lives(process) and not patience.expired():
+    patience = Deadline.after(0 if running.process.returncode is not None else grace)
+    while _lives(running) and not patience.expired():
         time.sleep(_LOOK)
-    _signal(process.pid, signal.SIGKILL)
-    process.wait()
+    _signal(running.group, signal.SIGKILL)
+    running.process.wait()
     patience = Deadline.after(_REAPED)
-    while _lives(process) and not patience.expired():
+    while _lives(running) and not patience.expired():
         time.sleep(_LOOK)
 
 
-def _lives(process: subprocess.Popen[bytes]) -> bool:
+def _lives(running: _Running) -> bool:
     """Return whether the process or another one of its group has not ended."""
-    if process.poll() is None:
+    if running.process.poll() is None:
         return True
     with suppress(ChildProcessError):  # as the first process of a container, this one gets orphans
-        while os.waitpid(-process.pid, os.WNOHANG)[0]:
+        while os.waitpid(-running.group, os.WNOHANG)[0]:
             pass
-    return _signal(process.pid, 0)
+    return _signal(running.group, 0)
 
 
 def _signal(group: int, number: int) -> bool:
