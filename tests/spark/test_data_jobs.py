@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "data-jobs.md"
 START = datetime(2026, 1, 1, tzinfo=UTC)
+_LATER = "2026-01-02 12:00:00"
 
 
 def block(page: Path, word: str) -> str:
@@ -98,7 +99,8 @@ def publish_clicks(jet: JetStream, name: str, times: list[datetime]) -> Counter[
 
 
 def counted_clicks(spark: SparkSession, folder: Path) -> Counter[tuple[Any, str]]:
-    rows = spark.read.parquet(str(folder / "clicks")).collect()
+    """Return what the table has, without the minutes of the clicks that close the windows."""
+    rows = spark.read.parquet(str(folder / "clicks")).where(f"minute < '{_LATER}'").collect()
     found = Counter({(row["minute"].astimezone(UTC), row["page"]): row["clicks"] for row in rows})
     assert len(found) == len(rows), "a minute of a page has two rows"
     return found
@@ -118,7 +120,7 @@ def steady(messages: int, seconds: float) -> list[datetime]:
 
 def close_windows(jet: JetStream, job: Callable[[], object]) -> None:
     """Let two later clicks close the windows; each is the last one of a run of the job."""
-    for days in (10, 20):
+    for days in (2, 3):
         publish_clicks(jet, "clicks", [START + timedelta(days=days)])
         job()
 
@@ -148,12 +150,7 @@ def test_windows_over_two_interruptions(
     assert 4 <= commits < 8, "interrupted before the end of the stream"
     execute(code)
     close_windows(clicks, lambda: execute(code))
-    assert counted_clicks(spark, tmp_path) - expected == Counter({_closing(10): 1})
-    assert expected - counted_clicks(spark, tmp_path) == Counter()
-
-
-def _closing(days: int) -> tuple[datetime, str]:
-    return START + timedelta(days=days), "a"
+    assert counted_clicks(spark, tmp_path) == expected
 
 
 @pytest.mark.skipif("not os.environ.get('TWINSTREAM_SOAK')", reason="three starts of Spark")
@@ -180,9 +177,7 @@ def test_soak_windows_over_two_kills(
 
     job()
     close_windows(clicks, job)
-    found = counted_clicks(spark, tmp_path)
-    assert found - expected == Counter({_closing(10): 1})
-    assert expected - found == Counter()
+    assert counted_clicks(spark, tmp_path) == expected
 
 
 def test_backfill_by_time_then_follow(
@@ -354,18 +349,14 @@ def test_delta_scan_of_duckdb(
         (ROOT / "docs" / "pipeline.md").read_text(),
         re.DOTALL,
     )
+    view = re.sub(r"read_parquet\(.*\)", f"delta_scan('{lake / 'prices'}')", view)
     given = [
         *(each.replace("s3://bucket/lake/orders", str(lake / "orders")) for each in queries),
-        re.sub(r"read_parquet\(.*\)", f"delta_scan('{lake / 'prices'}')", view),
+        f"SELECT key, value FROM ({view}) ORDER BY key",
     ]
     done = subprocess.run(
         [sys.executable, "-c", SCAN, *given],
         capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": DUCKDB or ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    counts, latest = done.stdout.splitlines()
-    assert counts == "[(50, 50)]"
-    assert re.findall(r"\('(\w+)', b'(\d)'", latest) in (
-        [("a", "4"), ("b", "2")],
-        [("b", "2"), ("a", "4")],
-    )
+    assert done.stdout.splitlines() == ["[(50, 50)]", "[('a', b'4'), ('b', b'2')]"]
