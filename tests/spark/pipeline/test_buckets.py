@@ -26,7 +26,6 @@ from tests.spark.pipelines import (
 )
 from twinstream.models import KeyValueConfig, StreamSource
 from twinstream.spark.errors import ConfigError, DataLossError, OptionError
-from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
@@ -146,7 +145,6 @@ def test_revisions_that_a_bucket_replaced_are_no_loss(
     server: NatsServer,
     make_bucket: Make,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bucket = make_bucket(history=1)
     source = f'bucket = "{bucket.bucket}"\nname = "config"\ntable = "config"'
@@ -161,14 +159,8 @@ def test_revisions_that_a_bucket_replaced_are_no_loss(
 
     # A key is written after the batch was planned: its planned revision is gone.
     change = once(lambda: bucket.put("key.4", b"while the tasks start"))
-    plain = LandJob.run
-
-    def run_later(job: LandJob, *args: Any) -> Any:
-        change(None)
-        return plain(job, *args)
-
-    monkeypatch.setattr(LandJob, "run", run_later)
-    heard = runs(config)
+    with hooked("land: before tasks", change):
+        heard = runs(config)
     (entry,) = (each.entry for each in heard if isinstance(each, Landed))
     assert (entry.end - entry.start, entry.messages) == (151, 5), "four of the keys, and a marker"
     table = tmp_path / "lake" / "config"

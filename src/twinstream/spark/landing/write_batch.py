@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
@@ -70,6 +71,8 @@ class PlannedBatch:
         ranges = ranges_of(
             leader, job.options, plan.start, position_of(plan), self.before, plan.parts
         )
+        if HOOKS:
+            reached("land: before tasks", plan)
         reports = job.run(engine, ranges, group)
         self._check_earlier(reports)
         put_landed(self.tables, job, reports)
