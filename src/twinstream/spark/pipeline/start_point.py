@@ -10,7 +10,7 @@ from twinstream.lake.origin import Origin
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
-from twinstream.spark.source.bounds import Bound, SeqAt
+from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
@@ -36,10 +36,10 @@ class StartPoint:
         stored = self._journal.origin()
         is_new = self._journal.newest() < 0 and self._journal.unfinished() is None
         if stored is None:
-            stored = self._journal.begin(self._first(stream))
+            stored = self._journal.begin(first_origin(self._source, stream, self._leader))
         elif is_new and stored.created != stream.created:
             # The stream was re-created before its first batch was planned.
-            later = stored.replaced_by(self._first(stream))
+            later = stored.replaced_by(first_origin(self._source, stream, self._leader))
             stored = self._journal.begin(later)
         if stored.stream != self._source.stream:
             raise CheckpointError(
@@ -47,9 +47,6 @@ class StartPoint:
                 f" {self._source.stream}; give the source another name, or land into a new folder"
             )
         return stored
-
-    def _first(self, stream: StreamState) -> Origin:
-        return first_origin(self._source, stream, self._leader.seq_at)
 
     def position(self, origin: Origin, stream: StreamState) -> int:
         """Return the first sequence that is not landed.
@@ -63,7 +60,7 @@ class StartPoint:
         return continuity.stands_at(position, stream)
 
 
-def first_origin(source: SourceConfig, state: StreamState, seq_at: SeqAt) -> Origin:
+def first_origin(source: SourceConfig, state: StreamState, leader: Leader) -> Origin:
     """Return the beginning of a source that never ran; its `start` determines the sequence.
 
     A time after the last message is the end of the stream. Raises `OptionError` if a sequence is
@@ -81,7 +78,7 @@ def first_origin(source: SourceConfig, state: StreamState, seq_at: SeqAt) -> Ori
                     f"is {seq}, beyond the end of stream {state.name} ({state.next - 1})",
                 )
         case time:
-            seq = Bound.at_time("start", time, "latest").resolve(state, seq_at)
+            seq = Bound.at_time("start", time, "latest").resolve(state, leader.seq_at)
     return Origin(stream=state.name, created=state.created, seq=seq)
 
 
