@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from attrs import evolve
+from deltalake import DeltaTable
 
 from js_sync import JetStream, KeyValue
 from tests.hooked import hooked, once
@@ -24,8 +25,11 @@ from tests.spark.pipelines import (
     files_of,
     rows_of,
 )
+from twinstream.lake.objects.client import delta_options
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models import KeyValueConfig, StreamSource
 from twinstream.spark.errors import ConfigError, DataLossError, OptionError
+from twinstream.spark.pipeline.declarative_code import code_of
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
@@ -295,6 +299,34 @@ def test_a_mirror_is_landed_with_the_keys_of_its_origin(
     assert problems_of(config) == []
 
 
+def test_a_bucket_is_landed_on_s3(
+    local: None,
+    runs: Runs,
+    server: NatsServer,
+    make_bucket: Make,
+    bucket: ObjectFolder,
+    tmp_path: Path,
+) -> None:
+    settings = make_bucket(history=1)
+    settings.put("a", b"1")
+    settings.put("b", b"no JSON")
+    source = f'bucket = "{settings.bucket}"\nname = "items"\ntable = "items"\nformat = "json"\n'
+    config = config_of(tmp_path, "delta", server.url, source + 'schema = "order.json"')
+    (tmp_path / "order.json").write_text('{"properties": {"a": {"type": "string"}}}')
+    settings.put("a", b'{"a": "x"}')
+    config = evolve(read_config(tmp_path / "orders.toml"), path=bucket)
+    runs(config)
+    settings.delete("a")
+    runs(config)
+    table = DeltaTable(f"{bucket}/items", storage_options=delta_options(bucket.storage))
+    rows = table.to_pyarrow_table().sort_by("_revision").to_pylist()
+    changes = [(row["_key"], row["_revision"], row["_operation"], row["a"]) for row in rows]
+    assert changes == [("a", 3, "PUT", "x"), ("a", 4, "DELETE", None)]
+    (reason,) = letters_of(config, config.sources[0]).reasons
+    assert (reason.count, reason.first_seq) == (1, 2)
+    assert problems_of(config) == []
+
+
 def test_a_bucket_that_was_created_again_ends_its_source(
     local: None, runs: Runs, server: NatsServer, jet: JetStream, make_bucket: Make, tmp_path: Path
 ) -> None:
@@ -340,6 +372,7 @@ def test_missing_change_is_reported(
         ('bucket = "B"\nkeys = ["a.>.b"]', "keys: filter 'a.>.b'"),
         ('bucket = "B"\noptions = {deletes = false}', "deletes: cannot be set: a pipeline lands"),
         ('bucket = "B"\noptions = {History = true}', "History: cannot be set: a pipeline lands"),
+        ('bucket = "B"\noptions = {failOnDataLoss = false}', "failOnDataLoss: must be true"),
         ('bucket = "B"\noptions = {keys = "a"}', "keys: is the key 'keys' of the source"),
         ('stream = "S"\nkeys = "a.>"', "keys: is for a bucket; filter a stream by subjects"),
         ('name = "nothing"', "stream: is required: the name of a stream"),
@@ -356,3 +389,16 @@ def test_names_of_a_bucket(tmp_path: Path) -> None:
     (source,) = config.sources
     assert (source.name, source.table, source.stream) == ("Config", "config", "KV_Config")
     assert source.bookmark == "orders-Config"
+
+
+def test_a_project_reads_the_bucket(tmp_path: Path) -> None:
+    source = 'bucket = "B"\nformat = "json"\nschema = "order.json"\nstart = 7\nkeys = "a.>"'
+    code = code_of(config_of(tmp_path, "parquet", "nats://127.0.0.1:4222", source))
+    for part in (
+        "'bucket': 'B'",
+        "'keys': 'a.>'",
+        """'startingOffsets': '{"B": 7}'""",
+        'columns = ["_key", "_revision", "_time", "_error", "_raw"]',
+    ):
+        assert part in code
+    assert "'stream'" not in code

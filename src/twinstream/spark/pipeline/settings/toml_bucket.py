@@ -24,6 +24,10 @@ _PURGE: Final = (
     '"purge" would remove the values of the keys from the bucket; use "bookmark" or "none"'
 )
 _ALL_CHANGES: Final = "cannot be set: a pipeline lands all changes of a bucket, deletes included"
+_STRICT: Final = (
+    "must be true: a bucket that was created again has lower revisions, so the highest revision of"
+    " a key would not be its latest; land it into a new folder"
+)
 
 
 def stream_and_bucket(table: TomlTable) -> tuple[str, str | None]:
@@ -48,9 +52,11 @@ def stream_and_bucket(table: TomlTable) -> tuple[str, str | None]:
         raise table.fail("format", _ADVISORY)
     if table.text("commit") == "purge":
         raise table.fail("commit", _PURGE)
-    for option in table.table("options").keys:
+    for option, value in table.table("options").rest().items():
         if option.lower() in ("history", "deletes"):
             raise table.fail(option, _ALL_CHANGES)
+        if option.lower() == "failondataloss" and str(value).lower() != "true":
+            raise table.fail(option, _STRICT)
     return stream, bucket
 
 
