@@ -24,6 +24,7 @@ Point = Literal[
     "events: event taken",
     "group: change noted",
     "journal: before landed",
+    "land: before tasks",
     "letters: before removal",
     "letters: before tables",
     "link: before connect",

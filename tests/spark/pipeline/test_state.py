@@ -35,23 +35,24 @@ from twinstream.spark.source.stream_state import StreamState
 
 SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders")
 OPTIONS = SourceOptions.parse({"nats.servers": "nats://h", "stream": "ORDERS"})
+LEADER = Leader(OPTIONS)  # which connects at its first request
 STATE = StreamState("ORDERS", first=5, next=21, created="today")
 
 
 @pytest.mark.parametrize(("start", "seq"), [("earliest", 5), ("latest", 21), (7, 7), (21, 21)])
 def test_a_source_decides_where_it_begins(start: str | int, seq: int) -> None:
-    origin = first_origin(evolve(SOURCE, start=start), STATE)
+    origin = first_origin(evolve(SOURCE, start=start), STATE, LEADER)
     assert (origin.seq, origin.stream, origin.created) == (seq, "ORDERS", "today")
 
 
 def test_a_source_cannot_begin_beyond_the_end() -> None:
     with pytest.raises(OptionError, match="is 22, beyond the end of stream ORDERS"):
-        first_origin(evolve(SOURCE, start=22), STATE)
+        first_origin(evolve(SOURCE, start=22), STATE, LEADER)
 
 
 def test_another_stream_is_refused(tmp_path: Path) -> None:
     journal = Journal(LocalStore(tmp_path), "orders")
-    journal.begin(first_origin(SOURCE, STATE))
+    journal.begin(first_origin(SOURCE, STATE, LEADER))
     journal.planned(Plan(batch=0, start=5, end=6, created="today"))
     with Leader(OPTIONS) as leader:
         assert StartPoint(SOURCE, journal, leader).origin(STATE) == journal.origin()

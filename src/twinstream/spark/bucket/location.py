@@ -7,7 +7,7 @@ from attrs import evolve
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 
-__all__ = ["located"]
+__all__ = ["located", "with_prefix"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
@@ -22,5 +22,11 @@ def located(options: SourceOptions) -> SourceOptions:
         return options
     with Leader(options) as leader:
         (state,) = leader.states()
-    prefix = state.key_prefix
+    return with_prefix(options, state.key_prefix)
+
+
+def with_prefix(options: SourceOptions, prefix: str) -> SourceOptions:
+    """Return the options of a bucket with the prefix of its stored subjects, and with filters."""
+    bucket = options.bucket
+    assert bucket is not None
     return evolve(options, subjects=bucket.subjects(prefix), bucket=evolve(bucket, prefix=prefix))

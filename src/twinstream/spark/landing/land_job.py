@@ -21,6 +21,7 @@ from twinstream.spark.landing.landed_seqs import Ascending
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
@@ -85,7 +86,8 @@ class LandJob:
     @property
     def seq_column(self) -> str:
         """The name of the column with the sequence of the message."""
-        return "seq" if self.options.value_format == "raw" else "_seq"
+        is_bucket = self.options.bucket is not None
+        return MessageColumns.of(self.options.value_format, is_bucket=is_bucket).seq
 
 
 def ranges_of(

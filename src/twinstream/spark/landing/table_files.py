@@ -15,8 +15,16 @@ from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
 __all__ = ["BOUNDED", "TableFiles", "task_file"]
 
-BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN, "timestamp", "_timestamp")
-"""The columns whose bounds a task reports."""
+# The columns of sequences, or of revisions of a bucket, and the column of the time of each.
+_TIME_BESIDE: Final = {
+    "seq": "timestamp",
+    "_seq": "_timestamp",
+    "revision": "time",
+    "_revision": "_time",
+}
+
+BOUNDED: Final = (*_TIME_BESIDE, BATCH_COLUMN, *_TIME_BESIDE.values())
+"""The columns whose bounds a task may report."""
 
 # The number of bytes of rows, of all tables together, that are buffered before they are written as
 # row groups. Large row groups make files small and reads fast. While a worker writes the rows, it
@@ -26,7 +34,9 @@ _HELD: Final = 32 * 1024 * 1024
 
 def task_file(table: str, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
     """Return what a task reports about a file. Without `size`, the file is asked for its size."""
-    found = {name: footer.bounds(name) for name in BOUNDED}
+    # A member of the payload may have the name of another of these columns.
+    names = (seq_column, BATCH_COLUMN, _TIME_BESIDE[seq_column])
+    found = {name: footer.bounds(name) for name in names}
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])

@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
@@ -39,6 +40,8 @@ def schema_digest(options: SourceOptions) -> str:
     """Return a digest of the options that decide into which table and columns a message goes."""
     schema = None if options.json_schema is None else read_json(options.json_schema)
     layout = [options.value_format, schema, options.uint64, options.include_headers]
+    if options.bucket is not None:
+        layout.append("bucket")
     return hashlib.sha256(json.dumps(layout, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -68,6 +71,8 @@ class PlannedBatch:
         ranges = ranges_of(
             leader, job.options, plan.start, position_of(plan), self.before, plan.parts
         )
+        if HOOKS:
+            reached("land: before tasks", plan)
         reports = job.run(engine, ranges, group)
         self._check_earlier(reports)
         put_landed(self.tables, job, reports)

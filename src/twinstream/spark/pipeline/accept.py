@@ -103,6 +103,12 @@ def check_subjects(source: SourceConfig, journal: Journal) -> None:
     unchanged = before is None or same_filter(before, source.filter)
     if unchanged or not source.source_options.fail_on_data_loss:
         return
+    if source.bucket is not None:
+        raise CheckpointError(
+            f"source {source.name} landed other keys of its bucket before ({before}), now it names"
+            f" {source.filter}: changes that were skipped would not be landed. Name the keys as"
+            " before, and the other keys in a second source with its own table"
+        )
     raise CheckpointError(
         f"source {source.name} landed the subjects {before or '>'} before, now it names"
         f" {source.filter or '>'}: messages that were skipped would not be landed. Name the"

@@ -8,6 +8,7 @@ from typing import Final
 
 from twinstream.spark.errors import ConfigError
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.source.read_columns import ERROR
 
 __all__ = ["code_of", "schema_file"]
 
@@ -52,7 +53,7 @@ def {table}() -> DataFrame:
 @dp.table(name="{table}_dead_letters")
 def {table}_dead_letters() -> DataFrame:
     """Messages that do not fit, with the reason and their bytes."""
-    columns = ["_stream", "_subject", "_seq", "_timestamp", "_error", "_raw"]
+    columns = {columns}
     return read(**{constant}).where("_error IS NOT NULL").select(*columns)
 '''
 
@@ -95,15 +96,33 @@ def _tables(source: SourceConfig) -> str:
     constant = f"{table.upper()}_OPTIONS"
     head = _OPTIONS.format(constant=constant, lines="\n".join(_options(source)))
     body = _RAW if source.format == "raw" else _TYPED
-    return head + body.format(table=table, constant=constant)
+    return head + body.format(table=table, constant=constant, columns=_letter_columns(source))
+
+
+def _letter_columns(source: SourceConfig) -> str:
+    """Return the columns of dead letters, as Python writes a list of texts."""
+    names = source.columns
+    found = [names.subject, names.seq, names.time, ERROR, "_raw"]
+    if source.bucket is None:
+        found.insert(0, "_stream")
+    return "[" + ", ".join(f'"{each}"' for each in found) + "]"
 
 
 def _options(source: SourceConfig) -> Iterator[str]:
-    start = source.start
-    if not isinstance(start, str):
-        start = f'{{"{source.stream}": {start}}}'
-    for name, text in {**source.options, "startingOffsets": start}.items():
+    for name, text in {**source.options, **_start(source)}.items():
         value = repr(text)
         if name == "jsonSchema":
             value = f'(PROJECT / "{schema_file(source)}").read_text("utf-8")'
         yield f"    {name!r}: {value},"
+
+
+def _start(source: SourceConfig) -> dict[str, str]:
+    """Return the options of a data frame for the start of a source."""
+    match source.start:
+        case "earliest" | "latest" as word:
+            return {"startingOffsets": word}
+        case int(seq):
+            return {"startingOffsets": f'{{"{source.bucket or source.stream}": {seq}}}'}
+        case time:
+            strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+            return {"startingTimestamp": time, **strategy}

@@ -14,6 +14,7 @@ from twinstream.lake.objects.store import ObjectStore
 from twinstream.spark.landing.staging import remove_attempts
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
 from twinstream.spark.pipeline.letters.finish import finish_before_run
+from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.pipeline_events import Ended, Failed, Happening, Landed, Started
 from twinstream.spark.pipeline.releases import Releases
 from twinstream.spark.pipeline.restarts import Restarts
@@ -47,7 +48,7 @@ class SourceRun:
         options: RunOptions,
     ) -> None:
         """Prepare the run. `start` starts its thread."""
-        self.source: Final = source
+        self.source = source
         self.error: str | None = None
         """The error that ended the source, or `None`. Errors after which the source restarts are
         not recorded."""
@@ -57,7 +58,7 @@ class SourceRun:
         self._config: Final = config
         self._tell: Final = tell
         self._options: Final = options
-        self._leader: Final = Leader(source.source_options, self._is_to_end)
+        self._leader = Leader(source.source_options, self._is_to_end)
         self._restarts: Final = Restarts(config, once=options.once)
         self._is_stopping: Final = threading.Event()
         self._is_landing = False
@@ -148,6 +149,7 @@ class SourceRun:
         """
         state = SourceState.of(self._config, self.source)
         finish_before_run(self._config, state)
+        self._locate()
         releases = Releases(self.source, state, self._leader, self._is_to_end)
         try:
             with state.lock.shared(self._is_to_end) as granted:
@@ -172,6 +174,12 @@ class SourceRun:
             if batches is not None:
                 batches.close()
             self._leader.close()
+
+    def _locate(self) -> None:
+        """Look up the prefix of the keys if the source is a bucket."""
+        found = located_source(self.source)
+        if found is not self.source:
+            self.source, self._leader = found, Leader(found.source_options, self._is_to_end)
 
     def _begin(self, state: SourceState, releases: Releases) -> BatchLander:
         """Find where the source continues, and report it. Return the lander of its batches."""

@@ -10,6 +10,7 @@ from twinstream.lake.origin import Origin
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.landing.write_batch import position_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
@@ -35,10 +36,10 @@ class StartPoint:
         stored = self._journal.origin()
         is_new = self._journal.newest() < 0 and self._journal.unfinished() is None
         if stored is None:
-            stored = self._journal.begin(first_origin(self._source, stream))
+            stored = self._journal.begin(first_origin(self._source, stream, self._leader))
         elif is_new and stored.created != stream.created:
             # The stream was re-created before its first batch was planned.
-            later = stored.replaced_by(first_origin(self._source, stream))
+            later = stored.replaced_by(first_origin(self._source, stream, self._leader))
             stored = self._journal.begin(later)
         if stored.stream != self._source.stream:
             raise CheckpointError(
@@ -59,10 +60,11 @@ class StartPoint:
         return continuity.stands_at(position, stream)
 
 
-def first_origin(source: SourceConfig, state: StreamState) -> Origin:
+def first_origin(source: SourceConfig, state: StreamState, leader: Leader) -> Origin:
     """Return the beginning of a source that never ran; its `start` determines the sequence.
 
-    Raises `OptionError` if `start` is beyond the end of the stream.
+    A time after the last message is the end of the stream. Raises `OptionError` if a sequence is
+    beyond the end of the stream.
     """
     match source.start:
         case "earliest":
@@ -75,8 +77,8 @@ def first_origin(source: SourceConfig, state: StreamState) -> Origin:
                     "start",
                     f"is {seq}, beyond the end of stream {state.name} ({state.next - 1})",
                 )
-        case other:
-            raise OptionError("start", f"cannot be {other!r}")
+        case time:
+            seq = Bound.at_time("start", time, "latest").resolve(state, leader.seq_at)
     return Origin(stream=state.name, created=state.created, seq=seq)
 
 

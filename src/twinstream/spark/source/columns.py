@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import frozen
 
 from twinstream.core.read.arrow import header_array, text_array
 from twinstream.core.read.arrow_page import ArrowPage
@@ -14,7 +15,7 @@ from twinstream.spark.decode import fields
 from twinstream.spark.decode.json_schema import Uint64
 from twinstream.spark.errors import OptionError
 
-__all__ = ["HEADERS", "Part", "key_array", "part", "part_type"]
+__all__ = ["HEADERS", "MessageColumns", "Part", "key_array", "part", "part_type"]
 
 Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 """A function that builds one column of a page. Its second argument is the stream's name."""
@@ -23,6 +24,26 @@ HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
 """The type of the headers: a map from each name, as stored, to its values in order."""
 
 _SEQS: Final = frozenset({"seq", "revision"})
+
+
+@frozen
+class MessageColumns:
+    """The names of the columns that identify the message of a row.
+
+    `subject` is the column of the subject, or of the key of a bucket. `seq` is the column of the
+    sequence, or of the revision.
+    """
+
+    subject: str
+    seq: str
+    time: str
+
+    @classmethod
+    def of(cls, value_format: str, *, is_bucket: bool) -> MessageColumns:
+        """Return the names for a read of a stream or of a bucket."""
+        names = ("key", "revision", "time") if is_bucket else ("subject", "seq", "timestamp")
+        prefix = "" if value_format == "raw" else "_"
+        return cls(*(prefix + each for each in names))
 
 
 def part(name: str, uint64: Uint64) -> Part:

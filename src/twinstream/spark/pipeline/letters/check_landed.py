@@ -32,14 +32,14 @@ def check_landed(
     numbers = [each.batch for each in batches]
     letters = set[tuple[int, int]]()
     rows, dead, twice = Counter[int](), Counter[int](), Counter[int]()
-    for seqs, of_batches in _rows(sink, source.dead_letters, numbers):
+    for seqs, of_batches in _rows(sink, source.dead_letters, source.seq_column, numbers):
         dead.update(of_batches.to_pylist())
         letters.update(zip(of_batches.to_pylist(), seqs.to_pylist(), strict=True))
     wanted = pa.array({seq for _, seq in letters}, pa.uint64())
     for table in tables:
         if table == source.dead_letters:
             continue
-        for seqs, of_batches in _rows(sink, table, numbers):
+        for seqs, of_batches in _rows(sink, table, source.seq_column, numbers):
             rows.update({e["values"]: e["counts"] for e in pc.value_counts(of_batches).to_pylist()})
             # A stream that was created again has the same sequences in other batches.
             known = pc.is_in(seqs, wanted)
@@ -57,15 +57,17 @@ def check_landed(
             )
 
 
-def _rows(sink: Sink, table: str, numbers: Sequence[int]) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Yield the sequences and the batches of the rows that batches have in a table."""
+def _rows(
+    sink: Sink, table: str, seq: str, numbers: Sequence[int]
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield the sequences, of the column `seq`, and the batches of the rows of some batches."""
     by_batch = sink.files(table, numbers)
     names = sorted({str(file) for files in by_batch.values() for file in files})
     if not names:
         return
-    with damage_named(names, ["_seq", BATCH_COLUMN]):
+    with damage_named(names, [seq, BATCH_COLUMN]):
         # Sequences are decimals if uint64=decimal.
-        kind = pq.read_schema(names[0]).field("_seq").type
-        found = ds.dataset(names, schema=pa.schema([("_seq", kind), (BATCH_COLUMN, pa.int64())]))
+        kind = pq.read_schema(names[0]).field(seq).type
+        found = ds.dataset(names, schema=pa.schema([(seq, kind), (BATCH_COLUMN, pa.int64())]))
         for part in found.to_batches(filter=ds.field(BATCH_COLUMN).isin(numbers)):
-            yield part.column("_seq").cast(pa.uint64()), part.column(BATCH_COLUMN)
+            yield part.column(seq).cast(pa.uint64()), part.column(BATCH_COLUMN)

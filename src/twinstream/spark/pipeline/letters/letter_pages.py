@@ -20,6 +20,7 @@ from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.tables.parquet_files import damage_named
 from twinstream.spark.source.batcher import BAD_HEADERS
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.read_columns import ERROR
 
 __all__ = ["PAGE", "BatchLetters", "LetterPage", "have_headers", "letter_pages"]
@@ -47,7 +48,10 @@ class BatchLetters:
 
 @frozen
 class LetterPage:
-    """Some letters: the messages, the reason of each, and its batch."""
+    """Some letters: the messages, the reason of each, and its batch.
+
+    The messages of a bucket have its keys as subjects.
+    """
 
     messages: ArrowPage
     reasons: pa.Array
@@ -67,22 +71,23 @@ def letter_pages(
     if not letters.files:
         return
     names = [str(file) for file in letters.files]
-    types = {"_subject": pa.string(), "_timestamp": _TIME, ERROR: pa.string(), payload: pa.binary()}
-    needed = ["_seq", *types]
     lake, store = letters.lake, arrow_files(letters.lake)
-    with damage_named(names, needed, lake):
+    with damage_named(names, [ERROR, payload], lake):
         schemas = [pq.read_schema(name, filesystem=store) for name in names]
         found = {each.name: each.type for schema in schemas for each in schema}
-        _check(found, needed, letters)
+        columns = MessageColumns.of("json", is_bucket="_key" in found)
+        types = {columns.subject: pa.string(), columns.time: _TIME}
+        types |= {ERROR: pa.string(), payload: pa.binary()}
+        _check(found, [columns.seq, *types], letters)
         # Delta writes text as views, which Arrow cannot filter.
-        types |= {"_seq": found["_seq"], BATCH_COLUMN: pa.int64()}
+        types |= {columns.seq: found[columns.seq], BATCH_COLUMN: pa.int64()}
         if _HEADERS in found:
             types[_HEADERS] = _HEADER_MAP
         rows = ds.dataset(names, schema=pa.schema(list(types.items())), filesystem=store)
         wanted = ds.field(BATCH_COLUMN).isin([letters.batch, *others])
         for batch in rows.to_batches(filter=wanted, batch_size=PAGE):
             if batch.num_rows:
-                yield _letter_page(batch, payload, letters)
+                yield _letter_page(batch, columns, payload, letters)
 
 
 def have_headers(files: Iterable[Path]) -> bool:
@@ -100,7 +105,9 @@ def _check(found: Container[str], needed: Sequence[str], letters: BatchLetters) 
         )
 
 
-def _letter_page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> LetterPage:
+def _letter_page(
+    batch: pa.RecordBatch, columns: MessageColumns, payload: str, letters: BatchLetters
+) -> LetterPage:
     """Return rows of the table of dead letters as messages.
 
     Raises `JournalError` if a row has null in the column `payload`.
@@ -113,9 +120,9 @@ def _letter_page(batch: pa.RecordBatch, payload: str, letters: BatchLetters) -> 
             f" column {payload!r}: they were landed with another columnNameOfCorruptRecord"
         )
     messages = ArrowPage(
-        _seqs(batch.column("_seq")),
-        batch.column("_subject").cast(pa.binary()),
-        batch.column("_timestamp").cast(pa.timestamp("ns", "UTC")),
+        _seqs(batch.column(columns.seq)),
+        batch.column(columns.subject).cast(pa.binary()),
+        batch.column(columns.time).cast(pa.timestamp("ns", "UTC")),
         _header_blocks(batch),
         payloads.cast(pa.binary()),
     )

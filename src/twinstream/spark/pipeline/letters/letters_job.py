@@ -13,6 +13,7 @@ from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, LetterPage
 from twinstream.spark.pipeline.letters.letters_by_batch import letters_by_batch
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.options import SourceOptions
 
 __all__ = ["LettersJob"]
@@ -48,4 +49,5 @@ class LettersJob:
         for page in pages:
             for table, rows in tables.split(page.messages, self.stream):
                 files.add(table, rows)
-        return files.finish("_seq")
+        is_bucket = self.options.bucket is not None
+        return files.finish(MessageColumns.of("json", is_bucket=is_bucket).seq)

@@ -18,6 +18,7 @@ from twinstream.spark.errors import OptionError, SparkSourceError
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, LetterPage
 from twinstream.spark.pipeline.letters.letters_by_batch import letters_by_batch
 from twinstream.spark.pipeline.letters.replay import batches_with_letters
+from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.source_state import SourceState
@@ -80,7 +81,7 @@ def publish_letters(
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    state = SourceState.of(config, source)
+    state, source = SourceState.of(config, source), located_source(source)
     with (
         Leader(source.source_options) as leader,
         maintenance_lock(config, "letters publish"),
@@ -154,7 +155,7 @@ def _page_requests(
     source: SourceConfig, entry: BatchEntry, page: LetterPage, subject: str
 ) -> Iterator[PublishRequest]:
     """Yield a request for each letter of a page. Its message id is the same at each repeat."""
-    messages = page.messages
+    messages, prefix = page.messages, source.key_prefix or ""
     columns = (
         messages.seqs,
         messages.subjects,
@@ -168,7 +169,7 @@ def _page_requests(
         headers = headers_of_misfit(
             source.stream,
             seq,
-            own_subject.decode(),
+            prefix + own_subject.decode(),
             Timestamp.from_ns(time),
             Headers.parse(header_block) if header_block else Headers(),
             reason,

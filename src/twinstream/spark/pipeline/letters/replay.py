@@ -50,9 +50,6 @@ _STAGED: Final = "_letters"
 # plan, and a plan has an entry for each batch, of some 500 bytes.
 _BATCHES: Final = 10_000
 
-# The columns that show whether a replay would change a letter.
-_COMPARED: Final = ("_seq", BATCH_COLUMN, ERROR)
-
 # The number of letters from which several tasks are worth the start of their processes.
 _MANY: Final = 50_000
 
@@ -197,7 +194,7 @@ class _Replay:
             by_table[file.table].append(file)
         letter_files = by_table.get(self.source.dead_letters, [])
         none_fits = len(letter_files) == len(written)
-        if none_fits and self._stored_reasons() == _reasons_in(letter_files):
+        if none_fits and self._stored_reasons() == self._reasons_in(letter_files):
             return None
         if letter_files:
             self._refuse_loss_of_headers()
@@ -248,21 +245,26 @@ class _Replay:
         """Return the sequence, the batch and the reason of each letter in the table."""
         numbers = {each.batch for each in self.batches}
         end = max(each.end for each in self.batches)
-        found = self.state.sink.scan(
-            self.source.dead_letters, _COMPARED, "_seq", 0, end, min(numbers)
-        )
-        rows = (row for part in found for row in _reason_rows(part))
+        columns, seq = self._compared, self.source.seq_column
+        found = self.state.sink.scan(self.source.dead_letters, columns, seq, 0, end, min(numbers))
+        rows = (row for part in found for row in _reason_rows(part, columns))
         return sorted(row for row in rows if row[1] in numbers)
 
+    def _reasons_in(self, files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
+        """Return the sequence, the batch and the reason of each letter in files of the tasks."""
+        found = (pq.ParquetFile(each.path).read(self._compared) for each in files)
+        return sorted(row for rows in found for row in _reason_rows(rows, self._compared))
 
-def _reasons_in(files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
-    """Return the sequence, the batch and the reason of each letter in the files of the tasks."""
-    found = (pq.ParquetFile(each.path).read(_COMPARED) for each in files)
-    return sorted(row for rows in found for row in _reason_rows(rows))
+    @property
+    def _compared(self) -> list[str]:
+        """The columns that show whether a replay would change a letter."""
+        return [self.source.seq_column, BATCH_COLUMN, ERROR]
 
 
-def _reason_rows(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, int, str]]:
-    seqs, batches, reasons = (rows.column(name).to_pylist() for name in _COMPARED)
+def _reason_rows(
+    rows: pa.RecordBatch | pa.Table, columns: Sequence[str]
+) -> Iterator[tuple[int, int, str]]:
+    seqs, batches, reasons = (rows.column(name).to_pylist() for name in columns)
     return ((int(seq), batch, why) for seq, batch, why in zip(seqs, batches, reasons, strict=True))
 
 

@@ -63,9 +63,9 @@ def letters_of(config: PipelineConfig, source: SourceConfig) -> LettersSummary:
     if source.format == "raw":
         return LettersSummary(source=source.name)
     found: dict[str, ReasonCount] = {}
-    columns = ["_seq", "_timestamp", ERROR]
+    seq, time = source.seq_column, source.time_column
     end = max((each.end for each in state.journal.entries().values()), default=0)
-    for rows in state.sink.scan(source.dead_letters, columns, "_seq", 0, end, 0):
+    for rows in state.sink.scan(source.dead_letters, [seq, time, ERROR], seq, 0, end, 0):
         for each in _counted(rows):
             known = found.setdefault(each.reason, each)
             if known is not each:
@@ -78,7 +78,10 @@ def letters_of(config: PipelineConfig, source: SourceConfig) -> LettersSummary:
 
 
 def _counted(rows: pa.RecordBatch) -> list[ReasonCount]:
-    ends = [(name, end) for name in ("_seq", "_timestamp") for end in ("min", "max")]
+    """Count letters by their reasons. The columns are the sequence, the time and the reason."""
+    columns = [rows.column(at) for at in range(3)]
+    rows = pa.RecordBatch.from_arrays(columns, ["seq", "time", ERROR])
+    ends = [(name, end) for name in ("seq", "time") for end in ("min", "max")]
     groups = pa.table(rows).group_by(ERROR).aggregate([(ERROR, "count"), *ends])
     return [_count_of(each) for each in groups.to_pylist()]
 
@@ -87,8 +90,8 @@ def _count_of(group: dict[str, Any]) -> ReasonCount:
     return ReasonCount(
         kind_of_reason(group[ERROR]),
         group[f"{ERROR}_count"],
-        int(group["_seq_min"]),
-        group["_timestamp_min"],
-        int(group["_seq_max"]),
-        group["_timestamp_max"],
+        int(group["seq_min"]),
+        group["time_min"],
+        int(group["seq_max"]),
+        group["time_max"],
     )

@@ -22,6 +22,7 @@ from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
 from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
+from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -101,6 +102,7 @@ def replay(
     """
     folders = Folders.of(folder_of_files(config, "replay"))
     journal, sink = journal_of(folders, source), open_sink(config)
+    source = located_source(source)
     with maintenance_lock(config, "replay"), engine_of(spark, config) as engine:
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])

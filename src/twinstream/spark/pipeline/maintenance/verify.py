@@ -15,6 +15,7 @@ from attrs import define, evolve, field
 
 from twinstream.lake.entry import BatchEntry, of_one_stream
 from twinstream.spark.landing.write_batch import position_of
+from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
@@ -75,7 +76,7 @@ def verify(
     sink = open_sink(config)
     for source in config.sources:
         journal = journal_of(Folders.of(config.path), source)
-        verdict = _verify(sink, source, journal.entries(), tell)
+        verdict = _verify(sink, located_source(source), journal.entries(), tell)
         if journal.letters.unfinished() is not None:
             verdict.problems.append(
                 "a replay of dead letters is not finished; if it was interrupted, the next"

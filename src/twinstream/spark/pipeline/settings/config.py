@@ -10,7 +10,9 @@ from typing import Final, Literal, TypeAlias
 from attrs import field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.bucket.location import with_prefix
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
 __all__ = [
@@ -42,6 +44,12 @@ class SourceConfig:
     name: str
     """Name of the source and of its folders; by default the stream's name."""
     stream: str
+    bucket: str | None = None
+    """Name of the key-value bucket whose changes are landed, or `None` for a stream. `stream` is
+    the bucket's stream then."""
+    key_prefix: str | None = None
+    """The part of a bucket's stored subjects that precedes the key, see `located_source`. Without
+    it, the options have no filters of keys."""
     format: ValueFormat = "raw"
     table: str = ""
     """Name of the table for the source's messages. It is empty for advisories, which have one table
@@ -49,7 +57,8 @@ class SourceConfig:
     prefix: str = ""
     """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
-    """Where the first batch of the source begins: `earliest`, `latest` or a sequence."""
+    """Where the first batch of the source begins: `earliest`, `latest`, a sequence, or a time as
+    the option `startingTimestamp` takes it."""
     commit: CommitMode = "none"
     """How a committed batch releases its messages: not at all, by moving the bookmark, or by a
     purge of the stream."""
@@ -62,7 +71,8 @@ class SourceConfig:
     @property
     def source_options(self) -> SourceOptions:
         """The parsed and validated options. Raises `OptionError` for an invalid option."""
-        return SourceOptions.parse(self.options)
+        parsed = SourceOptions.parse(self.options)
+        return parsed if self.key_prefix is None else with_prefix(parsed, self.key_prefix)
 
     @property
     def filter(self) -> str:
@@ -80,14 +90,19 @@ class SourceConfig:
         return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
 
     @property
+    def columns(self) -> MessageColumns:
+        """The names of the columns that identify the message of a row."""
+        return MessageColumns.of(self.format, is_bucket=self.bucket is not None)
+
+    @property
     def seq_column(self) -> str:
         """The name of the column with the sequence of the message."""
-        return "seq" if self.format == "raw" else "_seq"
+        return self.columns.seq
 
     @property
     def time_column(self) -> str:
         """The name of the column with the time at which the stream stored the message."""
-        return "timestamp" if self.format == "raw" else "_timestamp"
+        return self.columns.time
 
 
 @frozen(kw_only=True)

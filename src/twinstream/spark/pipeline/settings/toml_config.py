@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
 
@@ -33,9 +34,11 @@ from twinstream.spark.pipeline.settings.config import (
     SinkKind,
     SourceConfig,
 )
+from twinstream.spark.pipeline.settings.toml_bucket import stream_and_bucket
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
+from twinstream.spark.source.moment import parse_moment
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
 from twinstream.spark.source.read_columns import ReadColumns
 
@@ -63,7 +66,9 @@ _SECRETS: Final[Mapping[str, str]] = {
 _RESERVED: Final[Mapping[str, str]] = {
     "stream": "stream",
     "subscribe": "stream",
+    "bucket": "bucket",
     "subject": "subjects",
+    "keys": "keys",
     "valueformat": "format",
     "jsonschema": "schema",
     "payloads": "payloads",
@@ -75,8 +80,8 @@ _KEYS: Final = (
     *("name", "path", "sink", "engine", "every", "storage", "nats", "spark", "restart", "source"),
 )
 _SOURCE_KEYS: Final = (
-    *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
-    *("start", "commit", "bookmark", "max_messages", "options"),
+    *("stream", "bucket", "name", "format", "schema", "payloads", "table", "prefix"),
+    *("subjects", "keys", "start", "commit", "bookmark", "max_messages", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -299,26 +304,20 @@ def _sources(
     top: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
 ) -> Iterator[SourceConfig]:
     for at, values in enumerate(top.tables("source"), start=1):
-        label = values.get("name") or values.get("stream")
+        label = values.get("name") or values.get("stream") or values.get("bucket")
         yield _source(TomlTable(f"{file.name}: source {label or at}", values), file, pipeline, nats)
 
 
 def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
     table.only(_PLACES, *_SOURCE_KEYS)
-    stream = table.text("stream")
-    if not stream:
-        raise table.fail("stream", 'is required: the name of a stream, as stream = "ORDERS"')
-    if "," in stream:
-        raise table.fail("stream", "names several; give each stream its own [[source]]")
-    try:
-        check_name(stream, "stream")
-    except BadArgument as error:
-        raise table.fail("stream", str(error)) from error
-    name = table.text("name", stream)
-    options = {**_extra_options(table.table("options")), **nats, "stream": stream}
+    stream, bucket = stream_and_bucket(table)
+    name = table.text("name", bucket or stream)
+    what = {"stream": stream} if bucket is None else {"bucket": bucket}
+    options = {**_extra_options(table.table("options")), **nats, **what}
     source = SourceConfig(
         name=name,
         stream=stream,
+        bucket=bucket,
         format=table.word("format", ("raw", "json", "advisory")),
         table=table.text("table"),
         prefix=table.text("prefix"),
@@ -338,6 +337,8 @@ def _derived(
     found |= _schema(table, source, folder)
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
+    if keys := table.texts("keys"):
+        found["keys"] = ",".join(keys)
     least = _least(extra)
     most = table.number("max_messages", max(MAX_MESSAGES, least))
     found["maxMessagesPerTrigger"] = str(most)
@@ -395,9 +396,8 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
         check_name(source.bookmark, "consumer")
     except BadArgument as error:
         raise table.fail("bookmark", str(error)) from error
-    found = evolve(
-        source, options=options, table="" if is_advisory else source.table or source.stream.lower()
-    )
+    name = source.table or (source.bucket or source.stream).lower()
+    found = evolve(source, options=options, table="" if is_advisory else name)
     try:
         ReadColumns(found.source_options)
         refuse_lone_delay(found.options)
@@ -422,7 +422,18 @@ def _start(table: TomlTable) -> str | int:
         return str(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    raise table.fail("start", f'must be "earliest", "latest" or a sequence from 1, got {value!r}')
+    text = value.isoformat() if isinstance(value, datetime) else value
+    # A number in quotes would be a time in milliseconds, but was meant as a sequence.
+    if isinstance(text, str) and not text.isdigit():
+        try:
+            return parse_moment("start", text).rfc3339()
+        except OptionError:
+            pass  # the error below has all forms
+    raise table.fail(
+        "start",
+        'must be "earliest", "latest", a sequence from 1, a time before now such as "-7d", or a'
+        f" time with its zone such as 2026-01-31T12:00:00Z, got {value!r}",
+    )
 
 
 def _extra_options(table: TomlTable) -> dict[str, str]:

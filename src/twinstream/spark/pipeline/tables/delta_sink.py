@@ -35,6 +35,7 @@ from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
+from twinstream.spark.source.columns import MessageColumns
 
 __all__ = ["DeltaBatch", "DeltaSink"]
 
@@ -45,7 +46,7 @@ _TRIES: Final = 100
 _DOUBTS: Final = 5
 
 # Columns with numbers. The others whose bounds are in the Delta log are times.
-_NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
+_NUMBERS: Final = ("seq", "revision", "_seq", "_revision", BATCH_COLUMN)
 
 
 class DeltaBatch:
@@ -269,8 +270,10 @@ class DeltaSink:
             links = [batch.folder / file.name for file in files.values()]
             for file, link in zip(files.values(), links, strict=True):
                 os.link(file, link)
-            finished = [task_file(table, Footer.of(link), "_seq") for link in links]
             columns = pa.schema([each.remove_metadata() for each in schema_of(links)])
+            is_bucket = not {"_stream", "_seq"} <= {*columns.names}
+            seq = MessageColumns.of("json", is_bucket=is_bucket).seq
+            finished = [task_file(table, Footer.of(link), seq) for link in links]
             batch.put(table, finished, columns)
         finally:
             batch.close()
@@ -330,7 +333,7 @@ def _logged(table: str, values: Mapping[str, Any]) -> TaskFile:
     """Return a file as the log of a table describes it. The bounds are 0 if the log has none."""
     bounds = [
         (int(values[f"min.{name}"]), int(values[f"max.{name}"]))
-        for name in ("seq", "_seq")
+        for name in ("seq", "revision", "_seq", "_revision")
         if values.get(f"min.{name}") is not None
     ]
     first, last = bounds[-1] if bounds else (0, 0)
