@@ -1,7 +1,7 @@
 """Drivers that land batches by the protocol without a server and without Spark.
 
 The messages of the stream are numbers as JSON, and each tenth is a dead letter, because it has no
-number.
+number. Their subjects are `s.a` and `s.b`, in turn.
 """
 
 from __future__ import annotations
@@ -46,6 +46,14 @@ SOURCE: Final = (
 )
 
 
+def payload_of(seq: int) -> bytes:
+    return b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq
+
+
+def subject_of(seq: int) -> str:
+    return f"s.{'ab'[seq % 2]}"
+
+
 def time_of(seq: int) -> str:
     return f"2026-01-01T00:{seq // 60:02}:{seq % 60:02}Z"
 
@@ -79,8 +87,15 @@ class FakeEngine:
 
     slots = 2
 
-    def __init__(self, before: Callable[[LandJob], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        before: Callable[[LandJob], None] = lambda _: None,
+        payload: Callable[[int], bytes] = payload_of,
+        subject: Callable[[int], str] = subject_of,
+    ) -> None:
         self._before: Final = before
+        self._payload: Final = payload
+        self._subject: Final = subject
 
     def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
         job: LandJob = task.__self__
@@ -91,19 +106,18 @@ class FakeEngine:
         pass
 
     def _land(self, job: LandJob, part: SequenceRange) -> TaskReport:
-        files, seqs = TableFiles(job.folder), range(part.start, part.end)
+        files = TableFiles(job.folder, job.names.max_partitions)
+        seqs = range(part.start, part.end)
         page = ArrowPage(
             pa.array(seqs, pa.int64()),
-            pa.array([b"s.a"] * len(seqs), pa.binary()),
+            pa.array([self._subject(seq).encode() for seq in seqs], pa.binary()),
             pa.array([seq * 10**9 for seq in seqs], pa.timestamp("ns", "UTC")),
             pa.array([b""] * len(seqs), pa.binary()),
-            pa.array(
-                [b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
-            ),
+            pa.array([self._payload(seq) for seq in seqs], pa.binary()),
         )
         split = TableSplit(job.options, job.names, job.batch)
-        for table, rows in split.split(page, part.stream):
-            files.add(table, rows)
+        for place, rows in split.split(page, part.stream):
+            files.add(place, rows)
         return TaskReport(part.start, part.end, files.finish(job.seq_column))
 
 

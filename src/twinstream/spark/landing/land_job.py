@@ -39,8 +39,8 @@ __all__ = ["LandJob", "ranges_of"]
 class LandJob:
     """A job that writes the messages of ranges of one stream to files in `folder`.
 
-    A file has rows of one table. A local `folder` must exist, and the driver and all tasks must
-    have access to it. If `batch` is given, each row gets a column with this number.
+    A file has rows of one table and partition. A local `folder` must exist, and the driver and all
+    tasks must have access to it. If `batch` is given, each row gets a column with this number.
     """
 
     options: SourceOptions
@@ -74,12 +74,13 @@ class LandJob:
 
     def land(self, part: SequenceRange) -> TaskReport:
         """Do the work of one task: read a range, write its files and report them."""
-        tables, files = self._split, TableFiles(self.folder)
+        tables = self._split
+        files = TableFiles(self.folder, self.names.max_partitions)
         order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
             order.check(page.seqs)
-            for table, rows in tables.split(page, part.stream):
-                files.add(table, rows)
+            for place, rows in tables.split(page, part.stream):
+                files.add(place, rows)
         return TaskReport(part.start, part.end, files.finish(self.seq_column))
 
     @property

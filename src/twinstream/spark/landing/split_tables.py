@@ -13,6 +13,8 @@ from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.partition_rows import divided
+from twinstream.spark.landing.partitions import Partition, file_columns, table_columns
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
@@ -24,7 +26,9 @@ __all__ = [
     "BATCH_COLUMN",
     "DEAD_LETTERS",
     "FOLDER_COLUMN",
+    "MAX_PARTITIONS",
     "OTHER_EVENTS",
+    "Place",
     "TableNames",
     "TableSplit",
     "refuse_members",
@@ -38,6 +42,9 @@ BATCH_COLUMN: Final = "_batch_id"
 
 FOLDER_COLUMN: Final = "batch_id"
 """The column that Parquet readers derive from the name of a batch folder."""
+
+MAX_PARTITIONS: Final = 200
+"""The default limit of partitions in a task, which has an open file for each."""
 
 _KIND: Final = "kind"
 _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
@@ -57,18 +64,29 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
             )
 
 
+@frozen
+class Place:
+    """Where rows belong: a table, and the partition there, or an empty text without partitions."""
+
+    table: str
+    partition: str = ""
+
+
 @frozen(kw_only=True)
 class TableNames:
     """The names of the tables of one stream.
 
     `table` is for messages that match the schema, and `dead_letters` is for all others. Events
     have one table per kind instead of `table`. The name of such a table is `prefix` followed by
-    the kind.
+    the kind. All tables except that for dead letters have the `partitions`.
     """
 
     table: str
     dead_letters: str
     prefix: str = ""
+    partitions: tuple[Partition, ...] = ()
+    max_partitions: int = MAX_PARTITIONS
+    """The largest number of partitions, of all tables together, for which a task has rows."""
 
     def possible(self, value_format: str) -> list[str]:
         """Return the names of all tables to which messages of a format could be written."""
@@ -104,8 +122,8 @@ class TableSplit:
         self._batcher: Final = Batcher(options, layout.columns)
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
-    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the name and the rows of each table for which a page has rows."""
+    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[Place, pa.RecordBatch]]:
+        """Yield each table and partition for which a page has rows, and the rows."""
         rows = self._batcher.build(page, stream)
         if self._format == "raw":
             yield from self._rows(self._names.table, rows)
@@ -120,13 +138,19 @@ class TableSplit:
             yield from self._events(rows)
 
     def columns(self, table: str) -> pa.Schema:
-        """Return the columns of a table."""
+        """Return the columns of a table, with a note of its partitions."""
+        return table_columns(self._own_columns(table), self._partitions(table))
+
+    def _own_columns(self, table: str) -> pa.Schema:
         found = self._columns_of(table)
         if self._batch is not None:
             found.append(pa.field(BATCH_COLUMN, fields.LONG, nullable=False))
         return pa.schema(found)
 
-    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _partitions(self, table: str) -> tuple[Partition, ...]:
+        return () if table == self._names.dead_letters else self._names.partitions
+
+    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         kinds = rows.column(_KIND)
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
@@ -139,20 +163,21 @@ class TableSplit:
                 others = others.filter(pc.invert(known))
             yield from self._rows(self._names.prefix + OTHER_EVENTS, others)
 
-    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         if not rows.num_rows:
             return
         schema = self._schema(table)
-        arrays = [rows.column(name) for name in schema.names if name != BATCH_COLUMN]
-        if self._batch is not None:
-            arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), rows.num_rows))
-        yield table, pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for partition, inside in divided(rows, self._partitions(table)):
+            arrays = [inside.column(name) for name in schema.names if name != BATCH_COLUMN]
+            if self._batch is not None:
+                arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), inside.num_rows))
+            yield Place(table, partition), pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _schema(self, table: str) -> pa.Schema:
         found = self._schemas.get(table)
         if found is None:
-            columns = map(fields.bare_field, self.columns(table))
-            found = self._schemas[table] = pa.schema(columns)
+            columns = pa.schema(map(fields.bare_field, self._own_columns(table)))
+            found = self._schemas[table] = file_columns(columns, self._partitions(table))
         return found
 
     def _columns_of(self, table: str) -> list[pa.Field]:

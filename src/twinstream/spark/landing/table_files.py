@@ -1,4 +1,4 @@
-"""Write the Parquet files of a task: one for each table for which the task has rows."""
+"""Write the Parquet files of a task: one for each table and partition that its rows have."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinstream.lake.task_report import TaskFile
+from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import FolderOutput, LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, MAX_PARTITIONS, Place
 
 __all__ = ["BOUNDED", "TableFiles", "task_file"]
 
@@ -24,14 +25,16 @@ BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN, "timestamp", "_timestamp")
 _HELD: Final = 32 * 1024 * 1024
 
 
-def task_file(table: str, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
+def task_file(place: Place, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
     """Return what a task reports about a file. Without `size`, the file is asked for its size."""
     found = {name: footer.bounds(name) for name in BOUNDED}
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])
     size = footer.path.stat().st_size if size is None else size
-    return TaskFile(table, footer.path, footer.rows, first, last, size, bounds)
+    return TaskFile(
+        place.table, footer.path, footer.rows, first, last, size, bounds, place.partition
+    )
 
 
 class _Open:
@@ -58,11 +61,11 @@ class _Open:
         if held:
             self._writer.write_table(pa.Table.from_batches(held))
 
-    def close(self, table: str, seq_column: str) -> TaskFile:
+    def close(self, place: Place, seq_column: str) -> TaskFile:
         self._writer.close()
         size = self._file.tell()
         self._file.close()
-        return task_file(table, Footer(self.path, self._footer[0]), seq_column, size)
+        return task_file(place, Footer(self.path, self._footer[0]), seq_column, size)
 
 
 def _texts(schema: pa.Schema) -> list[str]:
@@ -76,19 +79,24 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 
 class TableFiles:
-    """The open files of a task, one file per table. A local `folder` must exist."""
+    """The open files of a task, one for each table and partition. A local `folder` must exist."""
 
-    def __init__(self, folder: Path | LakeOutput) -> None:
+    def __init__(self, folder: Path | LakeOutput, max_partitions: int = MAX_PARTITIONS) -> None:
         self._output: Final = FolderOutput(folder) if isinstance(folder, Path) else folder
-        self._open: Final[dict[str, _Open]] = {}
+        self._max_partitions: Final = max_partitions
+        self._open: Final[dict[Place, _Open]] = {}
         self._bytes = 0
 
-    def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows to the file of a table."""
-        found = self._open.get(table)
+    def add(self, place: Place, rows: pa.RecordBatch) -> None:
+        """Add rows to the file of a partition.
+
+        Raises `OptionError` if the task has too many partitions, whose open files need memory.
+        """
+        found = self._open.get(place)
         if found is None:
-            path, file = self._output.open(table)
-            found = self._open[table] = _Open(path, file, rows.schema)
+            self._refuse_many(place)
+            path, file = self._output.open(place.table, place.partition)
+            found = self._open[place] = _Open(path, file, rows.schema)
         found.add(rows)
         self._bytes += rows.nbytes
         if self._bytes >= _HELD:
@@ -100,9 +108,20 @@ class TableFiles:
         `seq_column` is the name of the column with the sequences.
         """
         self._flush()
-        found = tuple(each.close(table, seq_column) for table, each in self._open.items())
+        found = tuple(each.close(place, seq_column) for place, each in self._open.items())
         self._output.finish([each.path for each in found])
         return found
+
+    def _refuse_many(self, place: Place) -> None:
+        open_ones = sum(bool(each.partition) for each in self._open)
+        if place.partition and open_ones >= self._max_partitions:
+            raise OptionError(
+                "max_partitions",
+                f"a task has rows of more than {self._max_partitions} partitions, such as"
+                f" {place.partition} of the table {place.table}; nothing of the batch was landed:"
+                " set a greater max_partitions, which takes more memory, or land into another table"
+                " with fewer partitions",
+            )
 
     def _flush(self) -> None:
         for each in self._open.values():

@@ -208,8 +208,9 @@ class _Replay:
         planned_files: list[LettersFile] = []
         for file in written:
             batch = _batch_of(file)
-            rows[batch][file.table] = file.rows
-            planned_files.append(LettersFile(file.table, batch, file.path.name))
+            known = rows[batch].get(file.table, 0)
+            rows[batch][file.table] = known + file.rows
+            planned_files.append(LettersFile(file.table, batch, file.path.name, file.partition))
         return LettersPlan(
             number=self.state.journal.letters.next_number(),
             newest=self.state.journal.newest(),

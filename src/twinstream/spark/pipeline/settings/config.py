@@ -10,7 +10,8 @@ from typing import Final, Literal, TypeAlias
 from attrs import field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
+from twinstream.spark.landing.partitions import Partition
+from twinstream.spark.landing.split_tables import DEAD_LETTERS, MAX_PARTITIONS, TableNames
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
 __all__ = [
@@ -57,6 +58,10 @@ class SourceConfig:
     """Name of the consumer that marks the progress in the stream with `commit = "bookmark"`."""
     subjects: tuple[str, ...] = ()
     """Subject filters of the source; empty for all messages."""
+    partitions: tuple[Partition, ...] = ()
+    """The partitions of the source's tables, without the dead letters."""
+    max_partitions: int = MAX_PARTITIONS
+    """The largest number of partitions for which a task has rows."""
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
@@ -77,7 +82,13 @@ class SourceConfig:
     @property
     def tables(self) -> TableNames:
         """The names of the source's tables."""
-        return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
+        return TableNames(
+            table=self.table,
+            dead_letters=self.dead_letters,
+            prefix=self.prefix,
+            partitions=self.partitions,
+            max_partitions=self.max_partitions,
+        )
 
     @property
     def seq_column(self) -> str:

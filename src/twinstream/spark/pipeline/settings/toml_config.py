@@ -23,6 +23,7 @@ from twinstream.spark.landing.split_tables import (
     BATCH_COLUMN,
     DEAD_LETTERS,
     FOLDER_COLUMN,
+    MAX_PARTITIONS,
     OTHER_EVENTS,
     refuse_members,
 )
@@ -33,6 +34,7 @@ from twinstream.spark.pipeline.settings.config import (
     SinkKind,
     SourceConfig,
 )
+from twinstream.spark.pipeline.settings.toml_partitions import partitions_of, refuse_partitions
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
@@ -76,7 +78,7 @@ _KEYS: Final = (
 )
 _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
-    *("start", "commit", "bookmark", "max_messages", "options"),
+    *("start", "commit", "bookmark", "max_messages", "partition_by", "max_partitions", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -138,6 +140,7 @@ def read_config(
     _check_names(file.name, config)
     _check_members(file.name, config)
     _check_purges(file.name, config)
+    refuse_partitions(file.name, config)
     return config
 
 
@@ -326,6 +329,7 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         commit=table.word("commit", ("none", "bookmark", "purge")),
         bookmark=table.text("bookmark", f"{pipeline}-{name}"),
         subjects=table.texts("subjects"),
+        max_partitions=table.number("max_partitions", MAX_PARTITIONS) or MAX_PARTITIONS,
     )
     options |= _derived(table, source, file.parent, options)
     return _checked(table, source, options)
@@ -406,7 +410,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     except SchemaError as error:
         key = "payloads" if table.text("payloads") else "schema"
         raise table.fail(key, str(error)) from error
-    return found
+    return evolve(found, partitions=partitions_of(table, found))
 
 
 def _key(option: str) -> str:

@@ -109,7 +109,7 @@ class ObjectDelta:
         """Keep the last batch of a source in a version of a table."""
         self._landed[table, source] = version, batch
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
+    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
         """Create a table, unless there is one, and return it.
 
         Raises errors of deltalake, as a commit does.
@@ -120,6 +120,7 @@ class ObjectDelta:
             str(self._lake / table),
             schema,
             mode="ignore",
+            partition_by=list(partitions),
             configuration={**settings, "delta.checkpointInterval": str(_CHECKPOINT)},
             storage_options=options,
         )

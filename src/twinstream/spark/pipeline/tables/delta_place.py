@@ -92,8 +92,11 @@ class DeltaPlace(Protocol):
         """Note that the last batch of a source in a version of a table is known."""
         ...
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
-        """Create a table, unless there is one, and return it."""
+    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
+        """Create a table, unless there is one, and return it.
+
+        `partitions` are the columns with the values of partitions.
+        """
         ...
 
     def files(self, writer: str, name: str) -> BatchFiles:
@@ -145,7 +148,8 @@ class _StagedFiles:
 
     def into(self, table: str, files: Sequence[TaskFile]) -> list[TaskFile]:
         home = self._root / table / DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
-        moved = self._staging.put([each.path for each in files], home)
+        # Neither folders nor their names matter to readers, who take partitions from the log.
+        moved = self._staging.put([each.path for each in files], home, is_flat=True)
         own = [path.relative_to(self._root / table) for path in moved]
         return [evolve(each, path=path) for each, path in zip(files, own, strict=True)]
 
@@ -177,12 +181,18 @@ class LocalDelta:
     def committed(self, table: str, source: str, batch: int, version: int) -> None:
         """Do nothing."""
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
+    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
         """Create a table, unless there is one, and return it."""
         folder = self._folders.root / table
         make_folders(folder)
         settings = table_settings(field.name for field in schema.fields)
-        return DeltaTable.create(str(folder), schema, mode="ignore", configuration=settings)
+        return DeltaTable.create(
+            str(folder),
+            schema,
+            mode="ignore",
+            partition_by=list(partitions),
+            configuration=settings,
+        )
 
     def files(self, writer: str, name: str) -> BatchFiles:
         """Return the files of a new attempt, in a staging folder."""

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
@@ -28,7 +27,13 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.partition_rows import partition_of, values_of, with_values
+from twinstream.spark.landing.partitions import (
+    changed_partitions,
+    partition_columns,
+    with_partitions,
+)
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -79,10 +84,9 @@ class DeltaBatch:
     def put(self, table: str, files: Sequence[TaskFile], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
 
-        Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
-        the table.
+        Return the files of the batch in the table. Raises `SchemaError` if `columns` or their
+        partitions do not fit the table.
         """
-        schema = Schema.from_arrow(columns)
         moved: list[TaskFile] | None = None
         doubts = 0
         for left in reversed(range(_TRIES)):
@@ -93,7 +97,7 @@ class DeltaBatch:
                 return self._wrote(table, delta, moved)
             before = -1 if delta is None else delta.version()
             try:
-                delta = _fitting(delta, table, schema, self._place)
+                delta = _fitting(delta, table, columns, self._place)
                 if self._is_in(table, delta):
                     continue  # another driver has added the batch since
                 if moved is None:
@@ -225,7 +229,7 @@ class DeltaSink:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         delta = self._place.open(table)
         if delta is not None and files:
-            check_columns(Path(table).name, _arrow(delta.schema()), schema_of(files))
+            _check(delta, table, schema_of(files))
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
@@ -243,11 +247,13 @@ class DeltaSink:
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
         with self._place.changed(table):
             if files:
-                rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
+                columns = schema_of(files)
+                rows = with_values(files, columns)
                 if delta is None:
                     write_deltalake(
                         self._place.url(table),
                         rows.scanner().to_reader(),
+                        partition_by=partition_columns(columns) or None,
                         configuration=table_settings(rows.schema.names),
                     )
                 else:
@@ -261,17 +267,25 @@ class DeltaSink:
             elif delta is not None:
                 delta.delete(predicate)
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
         batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
         try:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
-            links = [batch.folder / file.name for file in files.values()]
-            for file, link in zip(files.values(), links, strict=True):
+            finished: list[TaskFile] = []
+            for file in [each for inside in files.values() for each in inside]:
+                link, place = batch.folder / file.name, Place(table, partition_of(file))
                 os.link(file, link)
-            finished = [task_file(table, Footer.of(link), "_seq") for link in links]
-            columns = pa.schema([each.remove_metadata() for each in schema_of(links)])
-            batch.put(table, finished, columns)
+                finished.append(task_file(place, Footer.of(link), "_seq"))
+            columns = schema_of([each.path for each in finished])
+            own = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
+            batch.put(table, finished, with_partitions(own))
         finally:
             batch.close()
 
@@ -305,7 +319,7 @@ def _added(file: TaskFile) -> AddAction:
     return AddAction(
         path=file.path.as_posix(),
         size=file.bytes,
-        partition_values={},
+        partition_values=values_of(file.partition),
         modification_time=int(time.time() * 1000),
         data_change=True,
         stats=json.dumps(_statistics(file)),
@@ -351,20 +365,32 @@ def _milliseconds(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _fitting(delta: DeltaTable | None, table: str, schema: Schema, place: DeltaPlace) -> DeltaTable:
+def _fitting(
+    delta: DeltaTable | None, table: str, columns: pa.Schema, place: DeltaPlace
+) -> DeltaTable:
     """Create the table, or add the columns that it lacks, and return it.
 
-    Raises `SchemaError` if the columns of `schema` do not fit the table.
+    Raises `SchemaError` if the columns or their partitions do not fit the table.
     """
+    schema = Schema.from_arrow(columns)
     if delta is None:
-        return place.create(table, schema)
+        delta = place.create(table, schema, partition_columns(columns))
+    _check(delta, table, columns)
     known, new = _arrow(delta.schema()), _arrow(schema)
-    check_columns(Path(table).name, known, new)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
         write_deltalake(delta, no_rows, mode="append", schema_mode="merge")
         delta.update_incremental()
     return delta
+
+
+def _check(delta: DeltaTable, table: str, columns: pa.Schema) -> None:
+    """Raise `SchemaError` if the columns or their partitions do not fit the table."""
+    known, name = _arrow(delta.schema()), Path(table).name
+    before, now = delta.metadata().partition_columns, partition_columns(columns)
+    if before != now:
+        raise changed_partitions(name, before, now)
+    check_columns(name, known, _arrow(Schema.from_arrow(with_partitions(columns))))
 
 
 def _arrow(schema: Schema) -> pa.Schema:

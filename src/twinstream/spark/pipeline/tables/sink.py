@@ -85,11 +85,17 @@ class Sink(Protocol):
         """
         ...
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Add rows to batches of a table, unless the plan has added them already.
 
-        `files` has one file for a batch, by its number. The files are kept. Call `check` before the
-        plan is stored.
+        `files` has the files of each batch, by its number. The files are kept. Call `check` before
+        the plan is stored.
         """
         ...
 
