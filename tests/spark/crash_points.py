@@ -39,7 +39,12 @@ from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.source.plan import SequenceRange
 
 # The names of layouts behind the sink in KIND, as in `delta-partitions`.
-LAYOUTS = {"": "", "partitions": 'partition_by = ["subject[2]", "day(_timestamp)"]\n'}
+LAYOUTS = {
+    "": "table = 'orders'\n",
+    "partitions": 'table = "orders"\npartition_by = ["subject[2]", "day(_timestamp)"]\n',
+    "tables": 'table = "orders_{subject[2]}"\n',
+}
+OF_ALL = SOURCE.replace('table = "orders"\n', "")
 BATCHES, ROWS = 3, 10
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
@@ -126,7 +131,7 @@ def in_child(task: Callable[[], None]) -> int:
 def config_in(folder: Path, kind: str) -> PipelineConfig:
     folder.mkdir(parents=True)
     sink, _, layout = kind.partition("-")
-    return config_of(folder, sink, "nats://127.0.0.1:1", SOURCE + LAYOUTS[layout])
+    return config_of(folder, sink, "nats://127.0.0.1:1", OF_ALL + LAYOUTS[layout])
 
 
 def count_points(folder: Path, kind: str) -> int:

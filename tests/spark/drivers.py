@@ -157,12 +157,10 @@ def land_all(
 
 
 def landed(config: PipelineConfig) -> tuple[int, int]:
-    """Return the rows and the distinct sequences in the table and the dead letters."""
-    found = [
-        counted(config.path / table, config.sink)
-        for table in ("orders", "dead_letters/source=orders")
-        if (config.path / table).is_dir()
-    ]
+    """Return the rows and the distinct sequences in the tables and the dead letters."""
+    assert isinstance(config.path, Path)
+    tables = [*config.path.glob("orders*"), config.path / "dead_letters/source=orders"]
+    found = [counted(table, config.sink) for table in tables if table.is_dir()]
     return sum(rows for rows, _ in found), sum(distinct for _, distinct in found)
 
 

@@ -16,10 +16,13 @@ import pytest
 from tests.soak import rounds, state
 from tests.spark.pipelines import SINKS
 
+LAYOUTS = ["partitions", "tables"]
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("kind", [*SINKS, *(f"{sink}-partitions" for sink in SINKS)])
+@pytest.mark.parametrize(
+    "kind", [*SINKS, *(f"{sink}-{layout}" for sink in SINKS for layout in LAYOUTS)]
+)
 def test_soak_death_at_any_change_of_a_file(kind: str, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]

@@ -8,7 +8,7 @@ tests.bench.spark --only landing`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +59,12 @@ class LandJob:
         check_parts([(each.start, each.end) for each in ranges], reports)
         return reports
 
-    @property
-    def tables(self) -> list[str]:
-        """The names of all tables to which the job could write."""
-        return self.names.possible(self.options.value_format)
+    def tables(self, existing: Callable[[str], Iterable[str]]) -> list[str]:
+        """Return the names of all tables to which the job could write.
+
+        `existing` returns the tables of the lake whose names begin with a prefix.
+        """
+        return self.names.possible(self.options.value_format, existing)
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""

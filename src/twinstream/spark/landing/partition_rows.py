@@ -21,7 +21,7 @@ from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.partitions import Partition, partitions_in, with_partitions
 
-__all__ = ["NULL", "divided", "partition_of", "values_of", "with_values"]
+__all__ = ["NULL", "by_value", "divided", "partition_of", "values_of", "with_values"]
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The text of null, and of an empty text, in the name of a folder."""
@@ -56,14 +56,25 @@ def divided(
         pairs = (divmod(code, size) for code in distinct.dictionary.to_pylist())
         names = [f"{names[a]}/{folders[b]}".lstrip("/") for a, b in pairs]
         codes = distinct.indices.cast(pa.int64())
-    if len(names) == 1:
-        yield names[0], rows
+    yield from ((names[code], inside) for code, inside in _by_code(rows, codes))
+
+
+def by_value(rows: pa.RecordBatch, values: pa.Array) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """Yield each of the values, which are texts, and the rows for which it is the value."""
+    found = values.dictionary_encode(null_encoding="encode")
+    texts = found.dictionary.to_pylist()
+    yield from ((texts[code], inside) for code, inside in _by_code(rows, found.indices))
+
+
+def _by_code(rows: pa.RecordBatch, codes: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if pc.all(pc.equal(codes, codes[0])).as_py():
+        yield codes[0].as_py(), rows
         return
     order = pc.array_sort_indices(codes)  # keeps the order of equal values
     sorted_rows, sorted_codes = rows.take(order), codes.take(order)
     start = 0
     for run in pc.run_end_encode(sorted_codes).run_ends.to_pylist():
-        yield names[sorted_codes[start].as_py()], sorted_rows.slice(start, run - start)
+        yield sorted_codes[start].as_py(), sorted_rows.slice(start, run - start)
         start = run
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "partition_columns",
     "partitions_in",
     "table_columns",
+    "tokens_of",
     "with_partitions",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -13,8 +13,14 @@ from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
-from twinstream.spark.landing.partition_rows import divided
-from twinstream.spark.landing.partitions import Partition, file_columns, table_columns
+from twinstream.spark.landing.partition_rows import by_value, divided
+from twinstream.spark.landing.partitions import (
+    Partition,
+    file_columns,
+    table_columns,
+    tokens_of,
+)
+from twinstream.spark.landing.token_tables import MAX_TABLES, named, refuse_many
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
@@ -64,6 +70,10 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
             )
 
 
+def _none(prefix: str) -> Iterable[str]:
+    return ()
+
+
 @frozen
 class Place:
     """Where rows belong: a table, and the partition there, or an empty text without partitions."""
@@ -79,6 +89,9 @@ class TableNames:
     `table` is for messages that match the schema, and `dead_letters` is for all others. Events
     have one table per kind instead of `table`. The name of such a table is `prefix` followed by
     the kind. All tables except that for dead letters have the `partitions`.
+
+    With a `token`, the number of a token of the subject, `table` is the prefix of the names of the
+    tables for the values of the token.
     """
 
     table: str
@@ -87,15 +100,32 @@ class TableNames:
     partitions: tuple[Partition, ...] = ()
     max_partitions: int = MAX_PARTITIONS
     """The largest number of partitions, of all tables together, for which a task has rows."""
+    token: int = 0
+    max_tables: int = MAX_TABLES
+    """The largest number of tables by a token."""
 
-    def possible(self, value_format: str) -> list[str]:
-        """Return the names of all tables to which messages of a format could be written."""
+    def possible(
+        self, value_format: str, existing: Callable[[str], Iterable[str]] = _none
+    ) -> list[str]:
+        """Return the names of all tables to which messages of a format could be written.
+
+        `existing` returns the tables of the lake whose names begin with a prefix. Of the tables by
+        a token, only those that exist are returned.
+        """
+        if self.token:
+            return [*existing(self.table), self.dead_letters]
         if value_format != "advisory":
             return [self.table, self.dead_letters]
         return [
             *(self.prefix + kind for kind in (*sorted(_KINDS), OTHER_EVENTS)),
             self.dead_letters,
         ]
+
+    def refuse_many(self, tables: Iterable[str]) -> None:
+        """Raise `OptionError` if these tables, by a token, are more than `max_tables`."""
+        if self.token:
+            names = (each for each in tables if each != self.dead_letters)
+            refuse_many(self.table, self.token, names, self.max_tables)
 
 
 class TableSplit:
@@ -120,22 +150,31 @@ class TableSplit:
             or each.name not in {EXTRA, OPERATION, ERROR, self._raw}
         ]
         self._batcher: Final = Batcher(options, layout.columns)
+        self._subject: Final = "subject" if self._format == "raw" else "_subject"
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
     def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[Place, pa.RecordBatch]]:
         """Yield each table and partition for which a page has rows, and the rows."""
         rows = self._batcher.build(page, stream)
         if self._format == "raw":
-            yield from self._rows(self._names.table, rows)
+            yield from self._messages(rows)
             return
         reasons = rows.column(ERROR)
         if reasons.null_count < len(reasons):
             yield from self._rows(self._names.dead_letters, rows.filter(reasons.is_valid()))
             rows = rows.filter(reasons.is_null())
         if self._format == "json":
-            yield from self._rows(self._names.table, rows)
+            yield from self._messages(rows)
         else:
             yield from self._events(rows)
+
+    def _messages(self, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
+        names = self._names
+        if not names.token:
+            yield from self._rows(names.table, rows)
+            return
+        for token, inside in by_value(rows, tokens_of(rows.column(self._subject), names.token)):
+            yield from self._rows(named(names.table, token), inside)
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table, with a note of its partitions."""
@@ -176,6 +215,8 @@ class TableSplit:
     def _schema(self, table: str) -> pa.Schema:
         found = self._schemas.get(table)
         if found is None:
+            names = self._names
+            names.refuse_many([*self._schemas, table])
             columns = pa.schema(map(fields.bare_field, self._own_columns(table)))
             found = self._schemas[table] = file_columns(columns, self._partitions(table))
         return found

@@ -12,6 +12,7 @@ from attrs import field, frozen
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.landing.partitions import Partition
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, MAX_PARTITIONS, TableNames
+from twinstream.spark.landing.token_tables import MAX_TABLES
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
 __all__ = [
@@ -46,7 +47,12 @@ class SourceConfig:
     format: ValueFormat = "raw"
     table: str = ""
     """Name of the table for the source's messages. It is empty for advisories, which have one table
-    per kind of event."""
+    per kind of event. With a `token`, it is the prefix of the names of the tables."""
+    token: int = 0
+    """The number of the token of the subject, from 1, whose values have a table each; 0 for one
+    table."""
+    max_tables: int = MAX_TABLES
+    """The largest number of tables by a token."""
     prefix: str = ""
     """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
@@ -86,6 +92,8 @@ class SourceConfig:
             table=self.table,
             dead_letters=self.dead_letters,
             prefix=self.prefix,
+            token=self.token,
+            max_tables=self.max_tables,
             partitions=self.partitions,
             max_partitions=self.max_partitions,
         )

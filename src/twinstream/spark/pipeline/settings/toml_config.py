@@ -27,6 +27,7 @@ from twinstream.spark.landing.split_tables import (
     OTHER_EVENTS,
     refuse_members,
 )
+from twinstream.spark.landing.token_tables import MAX_TABLES, parse_table
 from twinstream.spark.pipeline.settings.config import (
     NAME,
     PipelineConfig,
@@ -78,7 +79,16 @@ _KEYS: Final = (
 )
 _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
-    *("start", "commit", "bookmark", "max_messages", "partition_by", "max_partitions", "options"),
+    *(
+        "start",
+        "commit",
+        "bookmark",
+        "max_messages",
+        "partition_by",
+        "max_partitions",
+        "max_tables",
+    ),
+    "options",
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -318,12 +328,20 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
     except BadArgument as error:
         raise table.fail("stream", str(error)) from error
     name = table.text("name", stream)
+    try:
+        prefix, token = parse_table(table.text("table"))
+    except ValueError as error:
+        raise table.fail("table", str(error)) from error
+    if table.has("max_tables") and not token:
+        raise table.fail("max_tables", 'is for tables by a token: table = "orders_{subject[2]}"')
     options = {**_extra_options(table.table("options")), **nats, "stream": stream}
     source = SourceConfig(
         name=name,
         stream=stream,
         format=table.word("format", ("raw", "json", "advisory")),
-        table=table.text("table"),
+        table=prefix,
+        token=token,
+        max_tables=table.number("max_tables", MAX_TABLES) or MAX_TABLES,
         prefix=table.text("prefix"),
         start=_start(table),
         commit=table.word("commit", ("none", "bookmark", "purge")),
@@ -446,6 +464,22 @@ def _check_names(file: str, config: PipelineConfig) -> None:
     _refuse_twice(file, "bookmark", [f"{each.stream}/{each.bookmark}" for each in config.sources])
     tables = [table.lower() for each in config.sources for table in _tables(each)]
     _refuse_twice(file, "table", [*tables, DEAD_LETTERS])
+    for source in config.sources:
+        if source.token:
+            _refuse_prefix(file, source, [*tables, DEAD_LETTERS])
+
+
+def _refuse_prefix(file: str, source: SourceConfig, tables: list[str]) -> None:
+    """Raise `ConfigError` if one of all tables has a name that a token could have, too."""
+    prefix = source.table.lower()
+    for name in tables:
+        if name != prefix and name.startswith(prefix):
+            raise ConfigError(
+                f"{file}: source {source.name}: table",
+                f"the tables by subject[{source.token}] have names that begin with"
+                f" {source.table!r}, as the table {name!r} does; choose another name for one of"
+                " them",
+            )
 
 
 def _check_members(file: str, config: PipelineConfig) -> None:

@@ -34,7 +34,9 @@ def partitions_of(table: TomlTable, source: SourceConfig) -> tuple[Partition, ..
 def _columns(source: SourceConfig) -> pa.Schema:
     """Return the columns that all tables of the source have, without the dead letters."""
     split = TableSplit(source.source_options, source.tables)
-    names = [each for each in source.tables.possible(source.format) if each != source.dead_letters]
+    # All tables by a token have the same columns, whatever their names.
+    possible = source.tables.possible(source.format, lambda prefix: [prefix])
+    names = [each for each in possible if each != source.dead_letters]
     return reduce(_common, map(split.columns, names))
 
 

@@ -64,6 +64,16 @@ class ObjectDelta:
         self._opened: Final[dict[str, _Opened]] = {}
         self._landed: Final[dict[tuple[str, str], tuple[int, int]]] = {}
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        import obstore
+
+        with requests(self._lake, "list", "") as client:
+            found = obstore.list_with_delimiter(client)
+        # Names that begin with the prefix: the server compares only whole parts of a key.
+        names = (each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
+        return sorted(name for name in names if name.startswith(prefix))
+
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none.
 

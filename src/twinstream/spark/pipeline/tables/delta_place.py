@@ -23,6 +23,7 @@ from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_files import BOUNDED
+from twinstream.spark.landing.tables import folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
 
 __all__ = ["BatchFiles", "DeltaPlace", "LocalDelta", "last_batch", "open_table", "table_settings"]
@@ -75,6 +76,10 @@ class DeltaPlace(Protocol):
 
     doubtful: tuple[type[Exception], ...]
     """Errors of a change of a table after which it is unknown whether the table has it."""
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        ...
 
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none."""
@@ -165,6 +170,10 @@ class LocalDelta:
 
     def __init__(self, folders: Folders) -> None:
         self._folders: Final = folders
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        return folders_in(self._folders.root, prefix)
 
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none."""

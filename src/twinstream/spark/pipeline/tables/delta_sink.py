@@ -74,6 +74,10 @@ class DeltaBatch:
         """The lake of the tables if it is on an object store."""
         return self._place.lake
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return self._place.existing(prefix)
+
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
         delta = self._place.open(table)
@@ -181,6 +185,10 @@ class DeltaSink:
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self._place, number, writer)
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return self._place.existing(prefix)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""

@@ -20,7 +20,7 @@ from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit
-from twinstream.spark.landing.tables import ParquetBatch
+from twinstream.spark.landing.tables import ParquetBatch, folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.parquet_files import Part, scanned
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
@@ -40,6 +40,10 @@ class ParquetSink:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return folders_in(self.folders.root, prefix)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has a batch with this number or a higher number."""

@@ -44,6 +44,10 @@ class Sink(Protocol):
         """Return a writer for a batch. It can also finish an interrupted batch."""
         ...
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        ...
+
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has a batch with this number or a higher number."""
         ...
