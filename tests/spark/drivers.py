@@ -92,10 +92,12 @@ class FakeEngine:
         before: Callable[[LandJob], None] = lambda _: None,
         payload: Callable[[int], bytes] = payload_of,
         subject: Callable[[int], str] = subject_of,
+        page: int = 10_000,
     ) -> None:
         self._before: Final = before
         self._payload: Final = payload
         self._subject: Final = subject
+        self._page: Final = page
 
     def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
         job: LandJob = task.__self__
@@ -106,19 +108,22 @@ class FakeEngine:
         pass
 
     def _land(self, job: LandJob, part: SequenceRange) -> TaskReport:
-        files = TableFiles(job.folder, job.names.max_partitions)
-        seqs = range(part.start, part.end)
-        page = ArrowPage(
+        files = TableFiles(job.folder, job.names.files)
+        split = TableSplit(job.options, job.names, job.batch)
+        for start in range(part.start, part.end, self._page):
+            page = self._page_of(range(start, min(start + self._page, part.end)))
+            for place, rows in split.split(page, part.stream):
+                files.add(place, rows)
+        return TaskReport(part.start, part.end, files.finish(job.seq_column))
+
+    def _page_of(self, seqs: range) -> ArrowPage:
+        return ArrowPage(
             pa.array(seqs, pa.int64()),
             pa.array([self._subject(seq).encode() for seq in seqs], pa.binary()),
             pa.array([seq * 10**9 for seq in seqs], pa.timestamp("ns", "UTC")),
             pa.array([b""] * len(seqs), pa.binary()),
             pa.array([self._payload(seq) for seq in seqs], pa.binary()),
         )
-        split = TableSplit(job.options, job.names, job.batch)
-        for place, rows in split.split(page, part.stream):
-            files.add(place, rows)
-        return TaskReport(part.start, part.end, files.finish(job.seq_column))
 
 
 def journal_in(config: PipelineConfig, store: Store | None = None) -> Journal:

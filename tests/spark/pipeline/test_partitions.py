@@ -32,6 +32,7 @@ from tests.spark.pipelines import SINKS, config_of, files_of
 from twinstream.lake.objects.client import delta_options
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import ConfigError, OptionError, SchemaError
+from twinstream.spark.landing.file_settings import FileSettings
 from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.replay import replay_letters
@@ -126,7 +127,8 @@ def test_a_member_may_not_have_the_name_of_a_derived_column(tmp_path: Path) -> N
 @pytest.mark.parametrize("sink", SINKS)
 def test_one_file_a_partition_and_task(tmp_path: Path, sink: str) -> None:
     config = with_schema(tmp_path, sink, 'partition_by = "region"', rows=20_000)
-    engine = of_values({"region": "eu"}, {"region": "us"})
+    regions = b'{"region": "eu"}', b'{"region": "us"}'
+    engine = FakeEngine(payload=lambda seq: regions[seq % 2], page=500)
     land_all(config, FakeLeader(20_000), engine=engine)
     assert len(files_of(config.path / "orders", sink)) == 4, "two tasks with two partitions"
     assert landed(config) == (20_000, 20_000)
@@ -226,7 +228,7 @@ def test_a_task_has_a_bounded_number_of_partitions(tmp_path: Path, sink: str) ->
     with pytest.raises(OptionError, match="more than 3 partitions, such as shard=3 of the table"):
         land_all(config, FakeLeader(20), engine=engine)
     assert landed(config) == (0, 0)
-    land_all(changed(config, max_partitions=10), FakeLeader(20), engine=engine)
+    land_all(changed(config, files=FileSettings(max_partitions=10)), FakeLeader(20), engine=engine)
     assert landed(config) == (20, 20)
     assert len(journal_in(config).entries()) == 1
 

@@ -77,7 +77,7 @@ class LandJob:
     def land(self, part: SequenceRange) -> TaskReport:
         """Do the work of one task: read a range, write its files and report them."""
         tables = self._split
-        files = TableFiles(self.folder, self.names.max_partitions)
+        files = TableFiles(self.folder, self.names.files)
         order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
             order.check(page.seqs)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from twinstream.disk.safe_files import sync
-from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.files import SMALL_PART, arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 
 __all__ = ["DATA", "FolderOutput", "LakeOutput"]
@@ -55,7 +55,8 @@ class LakeOutput:
         Its name does not have the partition, which is in the log of the table.
         """
         path = f"{table}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
-        return Path(path), arrow_files(self.lake).open_output_stream(path)
+        files = arrow_files(self.lake, SMALL_PART) if partition else arrow_files(self.lake)
+        return Path(path), files.open_output_stream(path)
 
     def finish(self, paths: Iterable[Path]) -> None:
         """Do nothing."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import field, frozen
 
 from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.file_settings import FileSettings
 from twinstream.spark.landing.partition_rows import by_value, divided
 from twinstream.spark.landing.partitions import (
     Partition,
@@ -32,7 +33,6 @@ __all__ = [
     "BATCH_COLUMN",
     "DEAD_LETTERS",
     "FOLDER_COLUMN",
-    "MAX_PARTITIONS",
     "OTHER_EVENTS",
     "Place",
     "TableNames",
@@ -48,9 +48,6 @@ BATCH_COLUMN: Final = "_batch_id"
 
 FOLDER_COLUMN: Final = "batch_id"
 """The column that Parquet readers derive from the name of a batch folder."""
-
-MAX_PARTITIONS: Final = 200
-"""The default limit of partitions in a task, which has an open file for each."""
 
 _KIND: Final = "kind"
 _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
@@ -98,8 +95,7 @@ class TableNames:
     dead_letters: str
     prefix: str = ""
     partitions: tuple[Partition, ...] = ()
-    max_partitions: int = MAX_PARTITIONS
-    """The largest number of partitions, of all tables together, for which a task has rows."""
+    files: FileSettings = field(factory=FileSettings)
     token: int = 0
     max_tables: int = MAX_TABLES
     """The largest number of tables by a token."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +11,10 @@ import pyarrow.parquet as pq
 
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import OptionError
+from twinstream.spark.landing.file_settings import FileSettings
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import FolderOutput, LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN, MAX_PARTITIONS, Place
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 
 __all__ = ["BOUNDED", "TableFiles", "task_file"]
 
@@ -25,15 +27,30 @@ BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN, "timestamp", "_timestamp")
 _HELD: Final = 32 * 1024 * 1024
 
 
-def task_file(place: Place, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
-    """Return what a task reports about a file. Without `size`, the file is asked for its size."""
+def task_file(
+    place: Place,
+    footer: Footer,
+    seq_column: str,
+    size: int | None = None,
+    further: Iterable[str] = (),
+) -> TaskFile:
+    """Return what a task reports about a file. Without `size`, the file is asked for its size.
+
+    `further` are columns, besides `BOUNDED`, whose bounds are reported.
+    """
     found = {name: footer.bounds(name) for name in BOUNDED}
+    nulls: dict[str, int] = {}
+    for name in further:
+        found[name], count = footer.written(name)
+        if count is not None:
+            nulls[name] = count
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])
     size = footer.path.stat().st_size if size is None else size
+    rows = footer.rows
     return TaskFile(
-        place.table, footer.path, footer.rows, first, last, size, bounds, place.partition
+        place.table, footer.path, rows, first, last, size, bounds, place.partition, nulls
     )
 
 
@@ -42,6 +59,8 @@ class _Open:
 
     def __init__(self, path: Path, file: pa.NativeFile, schema: pa.Schema) -> None:
         self.path: Final = path
+        self.size = 0
+        """The size in bytes of what is written."""
         self._file: Final = file
         self._buffered: list[pa.RecordBatch] = []
         self._footer: Final[list[pq.FileMetaData]] = []
@@ -60,12 +79,16 @@ class _Open:
         held, self._buffered = self._buffered, []
         if held:
             self._writer.write_table(pa.Table.from_batches(held))
+            self.size = self._file.tell()
 
-    def close(self, place: Place, seq_column: str) -> TaskFile:
+    def close(self) -> None:
         self._writer.close()
-        size = self._file.tell()
+        self.size = self._file.tell()
         self._file.close()
-        return task_file(place, Footer(self.path, self._footer[0]), seq_column, size)
+
+    def report(self, place: Place, seq_column: str, further: Iterable[str]) -> TaskFile:
+        footer = Footer(self.path, self._footer[0])
+        return task_file(place, footer, seq_column, self.size, further)
 
 
 def _texts(schema: pa.Schema) -> list[str]:
@@ -79,12 +102,17 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 
 class TableFiles:
-    """The open files of a task, one for each table and partition. A local `folder` must exist."""
+    """The open files of a task, one for each table and partition. A local `folder` must exist.
 
-    def __init__(self, folder: Path | LakeOutput, max_partitions: int = MAX_PARTITIONS) -> None:
+    A file that has reached its size is closed, and another one is begun.
+    """
+
+    def __init__(self, folder: Path | LakeOutput, settings: FileSettings | None = None) -> None:
         self._output: Final = FolderOutput(folder) if isinstance(folder, Path) else folder
-        self._max_partitions: Final = max_partitions
+        self._settings: Final = settings or FileSettings()
         self._open: Final[dict[Place, _Open]] = {}
+        self._full: Final[list[tuple[Place, _Open]]] = []
+        self._partitions: Final[set[Place]] = set()
         self._bytes = 0
 
     def add(self, place: Place, rows: pa.RecordBatch) -> None:
@@ -99,7 +127,7 @@ class TableFiles:
             found = self._open[place] = _Open(path, file, rows.schema)
         found.add(rows)
         self._bytes += rows.nbytes
-        if self._bytes >= _HELD:
+        if self._bytes >= min(_HELD, self._settings.size):
             self._flush()
 
     def finish(self, seq_column: str) -> tuple[TaskFile, ...]:
@@ -108,22 +136,31 @@ class TableFiles:
         `seq_column` is the name of the column with the sequences.
         """
         self._flush()
-        found = tuple(each.close(place, seq_column) for place, each in self._open.items())
+        for each in self._open.values():
+            each.close()
+        further = self._settings.bounds
+        files = [*self._full, *self._open.items()]
+        found = tuple(each.report(place, seq_column, further) for place, each in files)
         self._output.finish([each.path for each in found])
         return found
 
     def _refuse_many(self, place: Place) -> None:
-        open_ones = sum(bool(each.partition) for each in self._open)
-        if place.partition and open_ones >= self._max_partitions:
+        if place.partition:
+            self._partitions.add(place)
+        most = self._settings.max_partitions
+        if len(self._partitions) > most:
             raise OptionError(
                 "max_partitions",
-                f"a task has rows of more than {self._max_partitions} partitions, such as"
+                f"a task has rows of more than {most} partitions, such as"
                 f" {place.partition} of the table {place.table}; nothing of the batch was landed:"
                 " set a greater max_partitions, which takes more memory, or land into another table"
                 " with fewer partitions",
             )
 
     def _flush(self) -> None:
-        for each in self._open.values():
+        for place, each in list(self._open.items()):
             each.flush()
+            if each.size >= self._settings.size:
+                each.close()
+                self._full.append((place, self._open.pop(place)))
         self._bytes = 0

@@ -45,7 +45,7 @@ class LettersJob:
 
     def _batch(self, letters: BatchLetters, pages: Iterable[LetterPage]) -> tuple[TaskFile, ...]:
         tables = TableSplit(self.options, self.names, letters.batch)
-        files = TableFiles(self.folder, self.names.max_partitions)
+        files = TableFiles(self.folder, self.names.files)
         for page in pages:
             for place, rows in tables.split(page.messages, self.stream):
                 files.add(place, rows)

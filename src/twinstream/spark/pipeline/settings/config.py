@@ -10,8 +10,9 @@ from typing import Final, Literal, TypeAlias
 from attrs import field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.landing.file_settings import FileSettings
 from twinstream.spark.landing.partitions import Partition
-from twinstream.spark.landing.split_tables import DEAD_LETTERS, MAX_PARTITIONS, TableNames
+from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.landing.token_tables import MAX_TABLES
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
@@ -66,8 +67,7 @@ class SourceConfig:
     """Subject filters of the source; empty for all messages."""
     partitions: tuple[Partition, ...] = ()
     """The partitions of the source's tables, without the dead letters."""
-    max_partitions: int = MAX_PARTITIONS
-    """The largest number of partitions for which a task has rows."""
+    files: FileSettings = field(factory=FileSettings)
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
@@ -95,7 +95,7 @@ class SourceConfig:
             token=self.token,
             max_tables=self.max_tables,
             partitions=self.partitions,
-            max_partitions=self.max_partitions,
+            files=self.files,
         )
 
     @property

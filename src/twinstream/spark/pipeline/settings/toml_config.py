@@ -23,7 +23,6 @@ from twinstream.spark.landing.split_tables import (
     BATCH_COLUMN,
     DEAD_LETTERS,
     FOLDER_COLUMN,
-    MAX_PARTITIONS,
     OTHER_EVENTS,
     refuse_members,
 )
@@ -35,7 +34,11 @@ from twinstream.spark.pipeline.settings.config import (
     SinkKind,
     SourceConfig,
 )
-from twinstream.spark.pipeline.settings.toml_partitions import partitions_of, refuse_partitions
+from twinstream.spark.pipeline.settings.toml_partitions import (
+    files_of,
+    partitions_of,
+    refuse_partitions,
+)
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
@@ -79,16 +82,8 @@ _KEYS: Final = (
 )
 _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
-    *(
-        "start",
-        "commit",
-        "bookmark",
-        "max_messages",
-        "partition_by",
-        "max_partitions",
-        "max_tables",
-    ),
-    "options",
+    *("start", "commit", "bookmark", "max_messages", "max_tables"),
+    *("partition_by", "max_partitions", "file_size", "bounds", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -347,7 +342,6 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         commit=table.word("commit", ("none", "bookmark", "purge")),
         bookmark=table.text("bookmark", f"{pipeline}-{name}"),
         subjects=table.texts("subjects"),
-        max_partitions=table.number("max_partitions", MAX_PARTITIONS) or MAX_PARTITIONS,
     )
     options |= _derived(table, source, file.parent, options)
     return _checked(table, source, options)
@@ -428,7 +422,8 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     except SchemaError as error:
         key = "payloads" if table.text("payloads") else "schema"
         raise table.fail(key, str(error)) from error
-    return evolve(found, partitions=partitions_of(table, found))
+    partitions = partitions_of(table, found)
+    return evolve(found, partitions=partitions, files=files_of(table, found, partitions))
 
 
 def _key(option: str) -> str:

@@ -23,7 +23,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch, table_settings
+from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch
 
 __all__ = ["ObjectDelta"]
 
@@ -119,13 +119,14 @@ class ObjectDelta:
         """Keep the last batch of a source in a version of a table."""
         self._landed[table, source] = version, batch
 
-    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
         """Create a table, unless there is one, and return it.
 
         Raises errors of deltalake, as a commit does.
         """
         options = delta_options(self._lake.storage)
-        settings = table_settings(field.name for field in schema.fields)
         found = DeltaTable.create(
             str(self._lake / table),
             schema,

@@ -26,7 +26,15 @@ from twinstream.spark.landing.table_files import BOUNDED
 from twinstream.spark.landing.tables import folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
 
-__all__ = ["BatchFiles", "DeltaPlace", "LocalDelta", "last_batch", "open_table", "table_settings"]
+__all__ = [
+    "BOUNDED_COLUMNS",
+    "BatchFiles",
+    "DeltaPlace",
+    "LocalDelta",
+    "last_batch",
+    "open_table",
+    "table_settings",
+]
 
 
 def open_table(folder: Path) -> DeltaTable | None:
@@ -37,12 +45,15 @@ def open_table(folder: Path) -> DeltaTable | None:
         return None
 
 
-def table_settings(columns: Iterable[str]) -> dict[str, str]:
-    """Return the settings of a new table with these columns.
+BOUNDED_COLUMNS: Final = "delta.dataSkippingStatsColumns"
+
+
+def table_settings(columns: Iterable[str], further: Iterable[str] = ()) -> dict[str, str]:
+    """Return the settings of a new table with these columns, of which `further` have bounds, too.
 
     Without them, readers use no bounds of columns behind the first 32, which has those of a batch.
     """
-    return {"delta.dataSkippingStatsColumns": ",".join(sorted({*columns} & {*BOUNDED}))}
+    return {BOUNDED_COLUMNS: ",".join(sorted({*columns} & {*BOUNDED, *further}))}
 
 
 def last_batch(delta: DeltaTable, source: str) -> int:
@@ -97,7 +108,9 @@ class DeltaPlace(Protocol):
         """Note that the last batch of a source in a version of a table is known."""
         ...
 
-    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
         """Create a table, unless there is one, and return it.
 
         `partitions` are the columns with the values of partitions.
@@ -190,11 +203,12 @@ class LocalDelta:
     def committed(self, table: str, source: str, batch: int, version: int) -> None:
         """Do nothing."""
 
-    def create(self, table: str, schema: Schema, partitions: Sequence[str]) -> DeltaTable:
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
         """Create a table, unless there is one, and return it."""
         folder = self._folders.root / table
         make_folders(folder)
-        settings = table_settings(field.name for field in schema.fields)
         return DeltaTable.create(
             str(folder),
             schema,

@@ -8,11 +8,12 @@ crash, the sink finds this number in the table and writes nothing.
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,9 +36,13 @@ from twinstream.spark.landing.partitions import (
 )
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import task_file
+from twinstream.spark.landing.table_files import BOUNDED, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
+from twinstream.spark.pipeline.tables.delta_place import (
+    BOUNDED_COLUMNS,
+    DeltaPlace,
+    table_settings,
+)
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
 
@@ -49,8 +54,10 @@ _TRIES: Final = 100
 # Attempts after commits of which it is unknown whether they were stored.
 _DOUBTS: Final = 5
 
-# Columns with numbers. The others whose bounds are in the Delta log are times.
-_NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
+# The number of characters of a text that are in bounds. A longer text lies between its beginning
+# and its beginning with the last character of Unicode behind it.
+_TEXT: Final = 32
+_BEYOND: Final = "\U0010ffff"
 
 
 class DeltaBatch:
@@ -101,7 +108,7 @@ class DeltaBatch:
                 return self._wrote(table, delta, moved)
             before = -1 if delta is None else delta.version()
             try:
-                delta = _fitting(delta, table, columns, self._place)
+                delta = _fitting(delta, table, columns, files, self._place)
                 if self._is_in(table, delta):
                     continue  # another driver has added the batch since
                 if moved is None:
@@ -330,22 +337,40 @@ def _added(file: TaskFile) -> AddAction:
         partition_values=values_of(file.partition),
         modification_time=int(time.time() * 1000),
         data_change=True,
-        stats=json.dumps(_statistics(file)),
+        # As UTF-8: deltalake reads escapes of characters beyond 16 bits as other characters.
+        stats=json.dumps(_statistics(file), ensure_ascii=False),
     )
 
 
 def _statistics(file: TaskFile) -> Mapping[str, object]:
     """Return the row count and the column bounds of a file, in the format of the Delta log."""
-    lows: dict[str, int | str] = {}
-    highs: dict[str, int | str] = {}
+    lows: dict[str, object] = {}
+    highs: dict[str, object] = {}
     for name, bounds in file.bounds.items():
-        lows[name], highs[name] = map(int, bounds) if name in _NUMBERS else _times(*bounds)
+        found = _bounds(*bounds)
+        if found is not None:
+            lows[name], highs[name] = found
     return {
         "numRecords": file.rows,
         "minValues": lows,
         "maxValues": highs,
-        "nullCount": dict.fromkeys(lows, 0),
+        "nullCount": {**dict.fromkeys(lows, 0), **file.nulls},
     }
+
+
+def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
+    """Return bounds as the Delta log has them, or `None` if it cannot have them."""
+    match low:
+        case datetime():
+            return _times(low, high)
+        case date():
+            return low.isoformat(), high.isoformat()
+        case str():
+            return low[:_TEXT], high if len(high) <= _TEXT else high[:_TEXT] + _BEYOND
+        case float():
+            return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+        case _:
+            return int(low), int(high)  # sequences are decimals if uint64=decimal
 
 
 def _logged(table: str, values: Mapping[str, Any]) -> TaskFile:
@@ -374,22 +399,38 @@ def _milliseconds(time: datetime) -> str:
 
 
 def _fitting(
-    delta: DeltaTable | None, table: str, columns: pa.Schema, place: DeltaPlace
+    delta: DeltaTable | None,
+    table: str,
+    columns: pa.Schema,
+    files: Sequence[TaskFile],
+    place: DeltaPlace,
 ) -> DeltaTable:
-    """Create the table, or add the columns that it lacks, and return it.
+    """Create the table, or add the columns and settings that it lacks, and return it.
 
     Raises `SchemaError` if the columns or their partitions do not fit the table.
     """
     schema = Schema.from_arrow(columns)
+    further = {name for file in files for name in (*file.bounds, *file.nulls)} - {*BOUNDED}
     if delta is None:
-        delta = place.create(table, schema, partition_columns(columns))
+        settings = table_settings(columns.names, further)
+        delta = place.create(table, schema, partition_columns(columns), settings)
     _check(delta, table, columns)
     known, new = _arrow(delta.schema()), _arrow(schema)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
         write_deltalake(delta, no_rows, mode="append", schema_mode="merge")
         delta.update_incremental()
+    _add_bounded(delta, further)
     return delta
+
+
+def _add_bounded(delta: DeltaTable, further: Collection[str]) -> None:
+    """Let readers use the bounds of further columns."""
+    text = delta.metadata().configuration.get(BOUNDED_COLUMNS)
+    if further and text is not None and not {*further} <= {*text.split(",")}:
+        known = ",".join(sorted({*text.split(","), *further}))
+        delta.alter.set_table_properties({BOUNDED_COLUMNS: known})
+        delta.update_incremental()
 
 
 def _check(delta: DeltaTable, table: str, columns: pa.Schema) -> None:
