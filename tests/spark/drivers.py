@@ -184,7 +184,7 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
     """
     assert isinstance(config.path, ObjectFolder)
     options, rows, distinct = delta_options(config.path.storage), 0, 0
-    for table in ("orders", "dead_letters/source=orders"):
+    for table in (*open_sink(config).existing("orders"), "dead_letters/source=orders"):
         url = f"{config.path}/{table}"
         try:
             delta = DeltaTable(url, storage_options=options)

@@ -38,6 +38,8 @@ from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.state.landed_rows import read_landed
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +59,7 @@ SCHEMA = {
 # Texts that the names of folders must not change.
 ODD = [
     *("eu", "a/b", "a=b", "50%", "%2F", "ä ö", "日本", "x y ", "a+b", "#?*:", "'\"\\", "{[^]}"),
-    *(".", "..", "..=..", "a\nb\t", "é" * 60),
+    *(".", "..", "..=..", "a\nb\t", "é" * 40),
 ]
 
 
@@ -202,20 +204,30 @@ def in_order(rows: pa.Table) -> list[Any]:
 
 @pytest.mark.parametrize("sink", SINKS)
 def test_odd_texts_are_values_of_partitions(tmp_path: Path, sink: str) -> None:
-    config = with_schema(tmp_path, sink, 'partition_by = "region"', rows=100)
     values = [*ODD, "007", "true", None, ""]
+    count, seen = len(values), [*values[:-1], None]
+    config = with_schema(tmp_path, sink, 'partition_by = "region"', rows=count)
     engine = of_values(*({"region": each} for each in values))
-    land_all(config, FakeLeader(len(values)), engine=engine)
-    list(compact(config))
-    assert landed(config) == (len(values), len(values))
+    land_all(config, FakeLeader(2 * count), engine=engine)
     for reader, regions in regions_of(config).items():
-        assert regions() == [*values[:-1], None], reader
+        assert regions() == seen * 2, reader
+    list(compact(config))
+    assert landed(config) == (2 * count, 2 * count)
+    assert len(files_of(config.path / "orders", sink)) == count - 1
+    files = {file for each in open_sink(config).files("orders", [0, 1]).values() for file in each}
+    assert len(files) == count - 1
+    assert all(file.exists() for file in files)
+    vacuum(config, keep=0)
+    for reader, regions in regions_of(config).items():
+        assert regions() == seen * 2, reader
 
 
 def test_a_value_that_no_folder_can_have(tmp_path: Path) -> None:
     config = with_schema(tmp_path, "parquet", 'partition_by = "region"')
     engine = of_values({"region": "é" * 125})
-    with pytest.raises(OptionError, match="of region has 257 bytes as the name of a folder"):
+    with pytest.raises(
+        OptionError, match="of region has 757 bytes as the escaped name of a folder"
+    ):
         land_all(config, FakeLeader(3), engine=engine)
     assert landed(config) == (0, 0)
 
@@ -329,6 +341,9 @@ def test_delta_tables_on_s3_have_partitions(tmp_path: Path, bucket: ObjectFolder
     assert landed_on_s3(config, tmp_path) == (25, 25)
     table.update_incremental()
     assert len(table.file_uris()) == 3
+    (source,) = config.sources
+    tables = ["orders", source.dead_letters]
+    assert read_landed(open_sink(config), source, tables, 0, 1_000).count == 25
 
 
 @pytest.mark.parametrize("setting", [True, False])

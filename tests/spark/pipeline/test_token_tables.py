@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from attrs import evolve
@@ -42,6 +43,9 @@ from twinstream.spark.pipeline.settings.config import NAME
 from twinstream.spark.pipeline.state.landed_rows import possible_tables, read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BY_TOKEN = SOURCE.replace('"orders"\nformat', '"orders_{subject[2]}"\nformat')
 
@@ -271,7 +275,7 @@ def test_a_stream_is_landed_verified_and_purged(
     source = (
         f'stream = "{stream.name}"\nname = "orders"\nformat = "json"\nschema = "order.json"\n'
         'table = "orders_{subject[2]}"\npartition_by = ["subject[3]"]\ncommit = "purge"\n'
-        "max_messages = 15\n"
+        "max_messages = 15\noptions = {minPartitions = 2}\n"
     )
     config = config_of(tmp_path, sink, server.url, source, engine="local")
     assert run(None, config, once=True) == {}
@@ -290,3 +294,36 @@ def test_a_stream_is_landed_verified_and_purged(
     assert [each.messages for each in again] == [10]
     (verdict,) = verify(kept)
     assert (verdict.rows, verdict.problems) == (50, [])
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_spark_lands_partitions_and_tables(
+    tmp_path: Path,
+    sink: str,
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    fill: Callable[..., None],
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(30)], subjects=("eu.x", "us.y"))
+    source = (
+        f'stream = "{stream.name}"\nname = "orders"\nformat = "json"\nschema = "order.json"\n'
+        'table = "orders_{subject[2]}"\npartition_by = ["subject[3]", "day(_timestamp)"]\n'
+        "max_tables = 2\nmax_messages = 30\noptions = {minPartitions = 2}\n"
+    )
+    config = config_of(tmp_path, sink, server.url, source, engine="spark")
+    assert run(spark, config, once=True) == {}
+    assert landed(config) == (30, 30)
+    last = journal_in(config).last()
+    assert last is not None
+    assert {name: each.files for name, each in last.tables.items()} == {
+        "orders_eu": 2, "orders_us": 2,
+    }  # fmt: skip
+    fill(stream, [{"id": 1}], subjects=("de.x",))
+    (error,) = run(spark, config, once=True).values()
+    assert "subject[2] has more than 2 values, each with a table orders_" in error
+    assert run(spark, changed(config, max_tables=3), once=True) == {}
+    assert landed(config) == (31, 31)
+    (verdict,) = verify(config)
+    assert (verdict.rows, verdict.problems) == (31, [])

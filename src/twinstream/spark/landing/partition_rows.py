@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,12 +81,13 @@ def _by_code(rows: pa.RecordBatch, codes: pa.Array) -> Iterator[tuple[int, pa.Re
 def _folder(name: str, text: str | None) -> str:
     # Hive and Delta have no empty text in a partition.
     value = _ESCAPED.sub(lambda sign: f"%{ord(sign[0]):02X}", text) if text else NULL
-    size = len(f"{name}={value}".encode())
+    # deltalake, which compacts Delta tables, escapes all other signs in the names of its folders.
+    size = len(f"{name}={quote(text or NULL, safe='')}")
     if size > _LONGEST:
         raise OptionError(
             "partition_by",
-            f"a value of {name} has {size} bytes as the name of a folder, {value[:40]!r}…, and"
-            f" {_LONGEST} are possible: land into another table, with other partitions",
+            f"a value of {name} has {size} bytes as the escaped name of a folder, {value[:40]!r}…,"
+            f" and {_LONGEST} are possible: land into another table, with other partitions",
         )
     return f"{name}={value}"
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -237,7 +238,8 @@ class DeltaSink:
             first = 0 if low is None else bisect_left(numbers, low)
             end = len(numbers) if high is None else bisect_right(numbers, high)
             for number in numbers[first:end]:
-                found[number].append(self._place.path(table, action["path"]))
+                # The log has the path as a URL, and the folder of a partition may have escapes.
+                found[number].append(self._place.path(table, unquote(action["path"])))
         return found
 
     def check(self, table: str, files: Sequence[Path]) -> None:
