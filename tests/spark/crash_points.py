@@ -1,6 +1,6 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
-`python crash_points.py SINK FOLDER SEED COUNT` lands three batches into tables of one kind, joins
+`python crash_points.py KIND FOLDER SEED COUNT` lands three batches into tables of one kind, joins
 their files, replaces a batch, lands the dead letters again under another schema, and vacuums; Spark
 has no part in it.
 For COUNT of the points (0: all) a process dies there without any cleaning up, and another one does
@@ -38,6 +38,13 @@ from twinstream.spark.pipeline.state.landed_rows import read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.source.plan import SequenceRange
 
+# The names of layouts behind the sink in KIND, as in `delta-partitions`.
+LAYOUTS = {
+    "": "table = 'orders'\n",
+    "partitions": 'table = "orders"\npartition_by = ["subject[2]", "day(_timestamp)"]\n',
+    "tables": 'table = "orders_{subject[2]}"\n',
+}
+OF_ALL = SOURCE.replace('table = "orders"\n', "")
 BATCHES, ROWS = 3, 10
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
@@ -121,13 +128,14 @@ def in_child(task: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def config_in(folder: Path, sink: str) -> PipelineConfig:
+def config_in(folder: Path, kind: str) -> PipelineConfig:
     folder.mkdir(parents=True)
-    return config_of(folder, sink, "nats://127.0.0.1:1", SOURCE)
+    sink, _, layout = kind.partition("-")
+    return config_of(folder, sink, "nats://127.0.0.1:1", OF_ALL + LAYOUTS[layout])
 
 
-def count_points(folder: Path, sink: str) -> int:
-    config = config_in(folder / "count", sink)
+def count_points(folder: Path, kind: str) -> int:
+    config = config_in(folder / "count", kind)
 
     def counted() -> None:
         seen = die_at(-1, config.path)
@@ -139,8 +147,8 @@ def count_points(folder: Path, sink: str) -> int:
     return int((folder / "points").read_text())
 
 
-def try_point(folder: Path, sink: str, point: int) -> None:
-    config = config_in(folder / f"point-{point}", sink)
+def try_point(folder: Path, kind: str, point: int) -> None:
+    config = config_in(folder / f"point-{point}", kind)
 
     def dying() -> None:
         die_at(point, config.path)
@@ -157,14 +165,14 @@ def try_point(folder: Path, sink: str, point: int) -> None:
     assert in_child(after) == 0, f"point {point}: not exact afterwards"
 
 
-def main(sink: str, folder: Path, seed: int, count: int) -> None:
-    points = count_points(folder, sink)
+def main(kind: str, folder: Path, seed: int, count: int) -> None:
+    points = count_points(folder, kind)
     chosen = range(points)
     if count:
         chosen = sorted(random.Random(seed).sample(chosen, min(count, points)))
     for point in chosen:
-        try_point(folder, sink, point)
-    print(f"{sink}: {len(chosen)} of {points} points, all exact")
+        try_point(folder, kind, point)
+    print(f"{kind}: {len(chosen)} of {points} points, all exact")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Drivers that land batches by the protocol without a server and without Spark.
 
 The messages of the stream are numbers as JSON, and each tenth is a dead letter, because it has no
-number.
+number. Their subjects are `s.a` and `s.b`, in turn.
 """
 
 from __future__ import annotations
@@ -46,6 +46,14 @@ SOURCE: Final = (
 )
 
 
+def payload_of(seq: int) -> bytes:
+    return b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq
+
+
+def subject_of(seq: int) -> str:
+    return f"s.{'ab'[seq % 2]}"
+
+
 def time_of(seq: int) -> str:
     return f"2026-01-01T00:{seq // 60:02}:{seq % 60:02}Z"
 
@@ -79,8 +87,17 @@ class FakeEngine:
 
     slots = 2
 
-    def __init__(self, before: Callable[[LandJob], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        before: Callable[[LandJob], None] = lambda _: None,
+        payload: Callable[[int], bytes] = payload_of,
+        subject: Callable[[int], str] = subject_of,
+        page: int = 10_000,
+    ) -> None:
         self._before: Final = before
+        self._payload: Final = payload
+        self._subject: Final = subject
+        self._page: Final = page
 
     def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
         job: LandJob = task.__self__
@@ -91,20 +108,22 @@ class FakeEngine:
         pass
 
     def _land(self, job: LandJob, part: SequenceRange) -> TaskReport:
-        files, seqs = TableFiles(job.folder), range(part.start, part.end)
-        page = ArrowPage(
+        files = TableFiles(job.folder, job.names.files)
+        split = TableSplit(job.options, job.names, job.batch)
+        for start in range(part.start, part.end, self._page):
+            page = self._page_of(range(start, min(start + self._page, part.end)))
+            for place, rows in split.split(page, part.stream):
+                files.add(place, rows)
+        return TaskReport(part.start, part.end, files.finish(job.seq_column))
+
+    def _page_of(self, seqs: range) -> ArrowPage:
+        return ArrowPage(
             pa.array(seqs, pa.int64()),
-            pa.array([b"s.a"] * len(seqs), pa.binary()),
+            pa.array([self._subject(seq).encode() for seq in seqs], pa.binary()),
             pa.array([seq * 10**9 for seq in seqs], pa.timestamp("ns", "UTC")),
             pa.array([b""] * len(seqs), pa.binary()),
-            pa.array(
-                [b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
-            ),
+            pa.array([self._payload(seq) for seq in seqs], pa.binary()),
         )
-        split = TableSplit(job.options, job.names, job.batch)
-        for table, rows in split.split(page, part.stream):
-            files.add(table, rows)
-        return TaskReport(part.start, part.end, files.finish(job.seq_column))
 
 
 def journal_in(config: PipelineConfig, store: Store | None = None) -> Journal:
@@ -143,12 +162,10 @@ def land_all(
 
 
 def landed(config: PipelineConfig) -> tuple[int, int]:
-    """Return the rows and the distinct sequences in the table and the dead letters."""
-    found = [
-        counted(config.path / table, config.sink)
-        for table in ("orders", "dead_letters/source=orders")
-        if (config.path / table).is_dir()
-    ]
+    """Return the rows and the distinct sequences in the tables and the dead letters."""
+    assert isinstance(config.path, Path)
+    tables = [*config.path.glob("orders*"), config.path / "dead_letters/source=orders"]
+    found = [counted(table, config.sink) for table in tables if table.is_dir()]
     return sum(rows for rows, _ in found), sum(distinct for _, distinct in found)
 
 
@@ -167,7 +184,7 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
     """
     assert isinstance(config.path, ObjectFolder)
     options, rows, distinct = delta_options(config.path.storage), 0, 0
-    for table in ("orders", "dead_letters/source=orders"):
+    for table in (*open_sink(config).existing("orders"), "dead_letters/source=orders"):
         url = f"{config.path}/{table}"
         try:
             delta = DeltaTable(url, storage_options=options)

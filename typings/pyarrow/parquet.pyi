@@ -8,6 +8,9 @@ from . import NativeFile, RecordBatch, Schema, Table
 from .fs import FileSystem
 
 class Statistics:
+    has_null_count: bool
+    null_count: int
+    num_values: int
     has_min_max: bool
     min: Any
     max: Any

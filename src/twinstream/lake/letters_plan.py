@@ -20,18 +20,23 @@ _OWN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
 @frozen
 class LettersFile:
-    """A finished file with rows of one batch for one table: its name in the folder of the plan."""
+    """A finished file with rows of one batch for one table: its name in the folder of the plan.
+
+    In a table with partitions, it is there in the folder of its partition.
+    """
 
     table: str
     batch: int
     name: str
+    partition: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LettersFile:
         """Return the file that a JSON object describes. Raises `ValueError` for another path."""
         found = cls(**checked_members(cls, value))
         table_name(found.table)
-        return cls(found.table, found.batch, _own_name(found.name))
+        own = _own_name(found.name), _own_partition(found.partition)
+        return cls(found.table, found.batch, *own)
 
 
 @frozen(kw_only=True)
@@ -59,6 +64,12 @@ class LettersPlan:
         members = {**value, "files": files, "entries": entries}
         _own_name(value["folder"])
         return cls(**checked_members(cls, members))
+
+
+def _own_partition(path: str) -> str:
+    if path and not all(each.partition("=")[1] for each in path.split("/")):
+        raise ValueError(f"{path!r:.60} is not a partition")
+    return path
 
 
 def _own_name(name: str) -> str:

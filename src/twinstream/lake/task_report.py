@@ -23,7 +23,8 @@ class TaskFile:
 
     No other file has its name, and it is durable. On an object store, `path` is relative to the
     lake. `bytes` is the size of the file. `bounds` has the bounds of some columns, which readers of
-    a table use to skip files.
+    a table use to skip files, and `nulls` the numbers of nulls in some columns. `partition` is the
+    partition of all rows, such as `region=eu`; it is empty in a table without partitions.
     """
 
     table: str
@@ -33,6 +34,8 @@ class TaskFile:
     last: int
     bytes: int
     bounds: Mapping[str, Bounds] = field(factory=dict[str, Bounds])
+    partition: str = ""
+    nulls: Mapping[str, int] = field(factory=dict[str, int])
 
 
 @frozen

@@ -16,16 +16,19 @@ import pytest
 from tests.soak import rounds, state
 from tests.spark.pipelines import SINKS
 
+LAYOUTS = ["partitions", "tables"]
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("sink", SINKS)
-def test_soak_death_at_any_change_of_a_file(sink: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", [*SINKS, *(f"{sink}-{layout}" for sink in SINKS for layout in LAYOUTS)]
+)
+def test_soak_death_at_any_change_of_a_file(kind: str, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [*program, sink, str(tmp_path), str(seed), str(rounds(12, 0))],
+        [*program, kind, str(tmp_path), str(seed), str(rounds(12, 0))],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

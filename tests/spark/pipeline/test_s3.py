@@ -29,6 +29,7 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     batches_of,
+    changed,
     journal_in,
     land_all,
     landed_on_s3,
@@ -139,11 +140,17 @@ def requests_of(config: PipelineConfig, s3: S3Server, last: int) -> int:
         return len(proxy.requests)
 
 
+@pytest.mark.parametrize("layout", ["", 'partition_by = ["subject[2]"]', "tables"])
 def test_soak_a_driver_that_dies_at_any_request(
-    s3: S3Server, config: PipelineConfig, tmp_path: Path
+    s3: S3Server, config: PipelineConfig, tmp_path: Path, layout: str
 ) -> None:
     """It dies before or after the server has carried out its last request."""
     last = 12
+    if layout == "tables":
+        config = changed(config, table="orders_", token=2)
+    elif layout:
+        other = config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE + layout)
+        config = evolve(config, sources=other.sources)
     points = [(at, fault) for at in range(requests_of(config, s3, last)) for fault in FAULTS]
     assert len(points) > 100
     seed = random.randrange(2**32)

@@ -23,28 +23,31 @@ from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.errors import requests
 from twinstream.lake.objects.folder import ObjectFolder
 
-__all__ = ["arrow_files"]
+__all__ = ["SMALL_PART", "arrow_files"]
 
 # Bytes of a file that are buffered before a part is sent. A smaller file is one request. A file may
 # have 10,000 parts.
 _PART: Final = 16 * 1024 * 1024
 
+SMALL_PART: Final = 5 * 1024 * 1024
+"""The same for files of which many are open. No part but the last one may be smaller."""
+
 
 @lru_cache(maxsize=64)
-def arrow_files(folder: ObjectFolder | None) -> FileSystem:
+def arrow_files(folder: ObjectFolder | None, part: int = _PART) -> FileSystem:
     """Return the file system whose paths are keys below the folder, or the local one."""
-    return LocalFileSystem() if folder is None else PyFileSystem(_ObjectFiles(folder))
+    return LocalFileSystem() if folder is None else PyFileSystem(_ObjectFiles(folder, part))
 
 
 class _Upload:
     """A file that appears as a whole when it is closed, unless writing it has failed."""
 
-    def __init__(self, folder: ObjectFolder, key: str) -> None:
+    def __init__(self, folder: ObjectFolder, key: str, part: int) -> None:
         import obstore
 
         self._folder: Final = folder
         self._key: Final = key
-        self._writer: Final = obstore.open_writer(bucket_of(folder), key, buffer_size=_PART)
+        self._writer: Final = obstore.open_writer(bucket_of(folder), key, buffer_size=part)
         self._size = 0
         self.closed = False
 
@@ -107,8 +110,9 @@ class _Download:
 class _ObjectFiles(FileSystemHandler):
     """The part of a file system that Arrow needs for files whose names are known."""
 
-    def __init__(self, folder: ObjectFolder) -> None:
+    def __init__(self, folder: ObjectFolder, part: int) -> None:
         self._folder: Final = folder
+        self._part: Final = part
 
     def get_type_name(self) -> str:
         return "twinstream"
@@ -135,7 +139,7 @@ class _ObjectFiles(FileSystemHandler):
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: object) -> pa.NativeFile:
-        return pa.PythonFile(_Upload(self._folder, path), mode="w")
+        return pa.PythonFile(_Upload(self._folder, path, self._part), mode="w")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ObjectFiles) and other._folder == self._folder

@@ -52,6 +52,30 @@ class Footer:
             return None
         return min(low for low, _ in found), max(high for _, high in found)
 
+    def written(self, column: str) -> tuple[Bounds | None, int | None]:
+        """Return the bounds and the number of nulls of a column, without reading its values.
+
+        The bounds are `None` without values, or if they are unknown: long texts have none. The
+        number is `None` without such a column.
+        """
+        at = self._index(column)
+        if at is None:
+            return None, None
+        found: list[Bounds] = []
+        nulls, is_known = 0, True
+        for number in range(self.metadata.num_row_groups):
+            known = self.metadata.row_group(number).column(at).statistics
+            if known is None or not known.has_null_count:
+                return None, None
+            nulls += known.null_count
+            if known.has_min_max:
+                found.append((known.min, known.max))
+            elif known.num_values:
+                is_known = False
+        if not found or not is_known:
+            return None, nulls
+        return (min(low for low, _ in found), max(high for _, high in found)), nulls
+
     def _index(self, column: str) -> int | None:
         schema = self.metadata.schema
         return next((at for at in range(len(schema)) if schema.column(at).path == column), None)

@@ -8,7 +8,7 @@ tests.bench.spark --only landing`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,8 @@ __all__ = ["LandJob", "ranges_of"]
 class LandJob:
     """A job that writes the messages of ranges of one stream to files in `folder`.
 
-    A file has rows of one table. A local `folder` must exist, and the driver and all tasks must
-    have access to it. If `batch` is given, each row gets a column with this number.
+    A file has rows of one table and partition. A local `folder` must exist, and the driver and all
+    tasks must have access to it. If `batch` is given, each row gets a column with this number.
     """
 
     options: SourceOptions
@@ -60,10 +60,12 @@ class LandJob:
         check_parts([(each.start, each.end) for each in ranges], reports)
         return reports
 
-    @property
-    def tables(self) -> list[str]:
-        """The names of all tables to which the job could write."""
-        return self.names.possible(self.options.value_format)
+    def tables(self, existing: Callable[[str], Iterable[str]]) -> list[str]:
+        """Return the names of all tables to which the job could write.
+
+        `existing` returns the tables of the lake whose names begin with a prefix.
+        """
+        return self.names.possible(self.options.value_format, existing)
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
@@ -75,12 +77,13 @@ class LandJob:
 
     def land(self, part: SequenceRange) -> TaskReport:
         """Do the work of one task: read a range, write its files and report them."""
-        tables, files = self._split, TableFiles(self.folder)
+        tables = self._split
+        files = TableFiles(self.folder, self.names.files)
         order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
             order.check(page.seqs)
-            for table, rows in tables.split(page, part.stream):
-                files.add(table, rows)
+            for place, rows in tables.split(page, part.stream):
+                files.add(place, rows)
         return TaskReport(part.start, part.end, files.finish(self.seq_column))
 
     @property

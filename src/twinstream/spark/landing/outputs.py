@@ -11,7 +11,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from twinstream.disk.safe_files import sync
-from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.files import SMALL_PART, arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 
 __all__ = ["DATA", "FolderOutput", "LakeOutput"]
@@ -26,9 +26,11 @@ class FolderOutput:
 
     folder: Path
 
-    def open(self, table: str) -> tuple[Path, pa.NativeFile]:
-        """Create a file, and return its path and the open file."""
-        path = self.folder / f"{uuid.uuid4().hex}.parquet"
+    def open(self, table: str, partition: str) -> tuple[Path, pa.NativeFile]:
+        """Create a file in the folder of its partition, and return its path and the open file."""
+        path = self.folder / partition / f"{uuid.uuid4().hex}.parquet"
+        if partition:
+            path.parent.mkdir(parents=True, exist_ok=True)
         return path, pa.OSFile(str(path), "wb")
 
     def finish(self, paths: Iterable[Path]) -> None:
@@ -47,10 +49,14 @@ class LakeOutput:
     lake: ObjectFolder
     name: str
 
-    def open(self, table: str) -> tuple[Path, pa.NativeFile]:
-        """Begin a file, and return its path below the lake and the open file."""
+    def open(self, table: str, partition: str) -> tuple[Path, pa.NativeFile]:
+        """Begin a file, and return its path below the lake and the open file.
+
+        Its name does not have the partition, which is in the log of the table.
+        """
         path = f"{table}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
-        return Path(path), arrow_files(self.lake).open_output_stream(path)
+        files = arrow_files(self.lake, SMALL_PART) if partition else arrow_files(self.lake)
+        return Path(path), files.open_output_stream(path)
 
     def finish(self, paths: Iterable[Path]) -> None:
         """Do nothing."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import field, frozen
 
 from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.file_settings import FileSettings
+from twinstream.spark.landing.partition_rows import by_value, divided
+from twinstream.spark.landing.partitions import (
+    Partition,
+    file_columns,
+    table_columns,
+    tokens_of,
+)
+from twinstream.spark.landing.token_tables import MAX_TABLES, named, refuse_many
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
@@ -25,6 +34,7 @@ __all__ = [
     "DEAD_LETTERS",
     "FOLDER_COLUMN",
     "OTHER_EVENTS",
+    "Place",
     "TableNames",
     "TableSplit",
     "refuse_members",
@@ -57,27 +67,61 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
             )
 
 
+def _none(prefix: str) -> Iterable[str]:
+    return ()
+
+
+@frozen
+class Place:
+    """Where rows belong: a table, and the partition there, or an empty text without partitions."""
+
+    table: str
+    partition: str = ""
+
+
 @frozen(kw_only=True)
 class TableNames:
     """The names of the tables of one stream.
 
     `table` is for messages that match the schema, and `dead_letters` is for all others. Events
     have one table per kind instead of `table`. The name of such a table is `prefix` followed by
-    the kind.
+    the kind. All tables except that for dead letters have the `partitions`.
+
+    With a `token`, the number of a token of the subject, `table` is the prefix of the names of the
+    tables for the values of the token.
     """
 
     table: str
     dead_letters: str
     prefix: str = ""
+    partitions: tuple[Partition, ...] = ()
+    files: FileSettings = field(factory=FileSettings)
+    token: int = 0
+    max_tables: int = MAX_TABLES
+    """The largest number of tables by a token."""
 
-    def possible(self, value_format: str) -> list[str]:
-        """Return the names of all tables to which messages of a format could be written."""
+    def possible(
+        self, value_format: str, existing: Callable[[str], Iterable[str]] = _none
+    ) -> list[str]:
+        """Return the names of all tables to which messages of a format could be written.
+
+        `existing` returns the tables of the lake whose names begin with a prefix. Of the tables by
+        a token, only those that exist are returned.
+        """
+        if self.token:
+            return [*existing(self.table), self.dead_letters]
         if value_format != "advisory":
             return [self.table, self.dead_letters]
         return [
             *(self.prefix + kind for kind in (*sorted(_KINDS), OTHER_EVENTS)),
             self.dead_letters,
         ]
+
+    def refuse_many(self, tables: Iterable[str]) -> None:
+        """Raise `OptionError` if these tables, by a token, are more than `max_tables`."""
+        if self.token:
+            names = (each for each in tables if each != self.dead_letters)
+            refuse_many(self.table, self.token, names, self.max_tables)
 
 
 class TableSplit:
@@ -102,31 +146,46 @@ class TableSplit:
             or each.name not in {EXTRA, OPERATION, ERROR, self._raw}
         ]
         self._batcher: Final = Batcher(options, layout.columns)
+        self._subject: Final = "subject" if self._format == "raw" else "_subject"
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
-    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the name and the rows of each table for which a page has rows."""
+    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[Place, pa.RecordBatch]]:
+        """Yield each table and partition for which a page has rows, and the rows."""
         rows = self._batcher.build(page, stream)
         if self._format == "raw":
-            yield from self._rows(self._names.table, rows)
+            yield from self._messages(rows)
             return
         reasons = rows.column(ERROR)
         if reasons.null_count < len(reasons):
             yield from self._rows(self._names.dead_letters, rows.filter(reasons.is_valid()))
             rows = rows.filter(reasons.is_null())
         if self._format == "json":
-            yield from self._rows(self._names.table, rows)
+            yield from self._messages(rows)
         else:
             yield from self._events(rows)
 
+    def _messages(self, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
+        names = self._names
+        if not names.token:
+            yield from self._rows(names.table, rows)
+            return
+        for token, inside in by_value(rows, tokens_of(rows.column(self._subject), names.token)):
+            yield from self._rows(named(names.table, token), inside)
+
     def columns(self, table: str) -> pa.Schema:
-        """Return the columns of a table."""
+        """Return the columns of a table, with a note of its partitions."""
+        return table_columns(self._own_columns(table), self._partitions(table))
+
+    def _own_columns(self, table: str) -> pa.Schema:
         found = self._columns_of(table)
         if self._batch is not None:
             found.append(pa.field(BATCH_COLUMN, fields.LONG, nullable=False))
         return pa.schema(found)
 
-    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _partitions(self, table: str) -> tuple[Partition, ...]:
+        return () if table == self._names.dead_letters else self._names.partitions
+
+    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         kinds = rows.column(_KIND)
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
@@ -139,20 +198,23 @@ class TableSplit:
                 others = others.filter(pc.invert(known))
             yield from self._rows(self._names.prefix + OTHER_EVENTS, others)
 
-    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         if not rows.num_rows:
             return
         schema = self._schema(table)
-        arrays = [rows.column(name) for name in schema.names if name != BATCH_COLUMN]
-        if self._batch is not None:
-            arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), rows.num_rows))
-        yield table, pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for partition, inside in divided(rows, self._partitions(table)):
+            arrays = [inside.column(name) for name in schema.names if name != BATCH_COLUMN]
+            if self._batch is not None:
+                arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), inside.num_rows))
+            yield Place(table, partition), pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _schema(self, table: str) -> pa.Schema:
         found = self._schemas.get(table)
         if found is None:
-            columns = map(fields.bare_field, self.columns(table))
-            found = self._schemas[table] = pa.schema(columns)
+            names = self._names
+            names.refuse_many([*self._schemas, table])
+            columns = pa.schema(map(fields.bare_field, self._own_columns(table)))
+            found = self._schemas[table] = file_columns(columns, self._partitions(table))
         return found
 
     def _columns_of(self, table: str) -> list[pa.Field]:

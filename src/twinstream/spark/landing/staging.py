@@ -86,8 +86,12 @@ class Staging:
         """The folder for the files of the attempt."""
         _make(self.folder)
 
-    def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
+    def put(
+        self, files: Sequence[Path], target: Path, *, is_flat: bool = False
+    ) -> tuple[Path, ...]:
         """Move the files to the new folder `target`, and return their new paths.
+
+        Files in a folder of their partition get such a folder there, too, unless `is_flat`.
 
         The folder appears atomically and is synced to disk. The contents of the files must be
         synced before this call. Otherwise, a power failure could lose messages that the stream has
@@ -97,9 +101,13 @@ class Staging:
             reached("staging: before put", target)
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()
+        homes = {ready}
         for number, file in enumerate(files):
-            file.rename(ready / f"part-{number:05}-{file.name}")
-        sync([ready])
+            home = ready if is_flat else ready / file.parent.relative_to(self.folder)
+            home.mkdir(parents=True, exist_ok=True)
+            file.rename(home / f"part-{number:05}-{file.name}")
+            homes.update(each for each in (home, *home.parents) if each.is_relative_to(ready))
+        sync(homes)
         make_folders(target.parent)
         ready.rename(target)
         sync([target.parent])
@@ -139,5 +147,5 @@ def _make(folder: Path) -> None:
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:
-    """Return the Parquet files of a folder, in the order of their names."""
-    return tuple(sorted(folder.glob(_PARQUET)))
+    """Return the Parquet files below a folder, in the order of their paths."""
+    return tuple(sorted(folder.rglob(_PARQUET)))

@@ -1,7 +1,8 @@
-"""Write the Parquet files of a task: one for each table for which the task has rows."""
+"""Write the Parquet files of a task: one for each table and partition that its rows have."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinstream.lake.task_report import TaskFile
+from twinstream.spark.errors import OptionError
+from twinstream.spark.landing.file_settings import FileSettings
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import FolderOutput, LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 
 __all__ = ["BOUNDED", "TableFiles", "task_file"]
 
@@ -32,16 +35,33 @@ BOUNDED: Final = (*_TIME_BESIDE, BATCH_COLUMN, *_TIME_BESIDE.values())
 _HELD: Final = 32 * 1024 * 1024
 
 
-def task_file(table: str, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
-    """Return what a task reports about a file. Without `size`, the file is asked for its size."""
+def task_file(
+    place: Place,
+    footer: Footer,
+    seq_column: str,
+    size: int | None = None,
+    further: Iterable[str] = (),
+) -> TaskFile:
+    """Return what a task reports about a file. Without `size`, the file is asked for its size.
+
+    `further` are columns, besides those of the message and its batch, whose bounds are reported.
+    """
     # A member of the payload may have the name of another of these columns.
     names = (seq_column, BATCH_COLUMN, _TIME_BESIDE[seq_column])
     found = {name: footer.bounds(name) for name in names}
+    nulls: dict[str, int] = {}
+    for name in further:
+        found[name], count = footer.written(name)
+        if count is not None:
+            nulls[name] = count
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])
     size = footer.path.stat().st_size if size is None else size
-    return TaskFile(table, footer.path, footer.rows, first, last, size, bounds)
+    rows = footer.rows
+    return TaskFile(
+        place.table, footer.path, rows, first, last, size, bounds, place.partition, nulls
+    )
 
 
 class _Open:
@@ -49,6 +69,8 @@ class _Open:
 
     def __init__(self, path: Path, file: pa.NativeFile, schema: pa.Schema) -> None:
         self.path: Final = path
+        self.size = 0
+        """The size in bytes of what is written."""
         self._file: Final = file
         self._buffered: list[pa.RecordBatch] = []
         self._footer: Final[list[pq.FileMetaData]] = []
@@ -67,12 +89,16 @@ class _Open:
         held, self._buffered = self._buffered, []
         if held:
             self._writer.write_table(pa.Table.from_batches(held))
+            self.size = self._file.tell()
 
-    def close(self, table: str, seq_column: str) -> TaskFile:
+    def close(self) -> None:
         self._writer.close()
-        size = self._file.tell()
+        self.size = self._file.tell()
         self._file.close()
-        return task_file(table, Footer(self.path, self._footer[0]), seq_column, size)
+
+    def report(self, place: Place, seq_column: str, further: Iterable[str]) -> TaskFile:
+        footer = Footer(self.path, self._footer[0])
+        return task_file(place, footer, seq_column, self.size, further)
 
 
 def _texts(schema: pa.Schema) -> list[str]:
@@ -86,22 +112,32 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 
 class TableFiles:
-    """The open files of a task, one file per table. A local `folder` must exist."""
+    """The open files of a task, one for each table and partition. A local `folder` must exist.
 
-    def __init__(self, folder: Path | LakeOutput) -> None:
+    A file that has reached its size is closed, and another one is begun.
+    """
+
+    def __init__(self, folder: Path | LakeOutput, settings: FileSettings | None = None) -> None:
         self._output: Final = FolderOutput(folder) if isinstance(folder, Path) else folder
-        self._open: Final[dict[str, _Open]] = {}
+        self._settings: Final = settings or FileSettings()
+        self._open: Final[dict[Place, _Open]] = {}
+        self._full: Final[list[tuple[Place, _Open]]] = []
+        self._partitions: Final[set[Place]] = set()
         self._bytes = 0
 
-    def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows to the file of a table."""
-        found = self._open.get(table)
+    def add(self, place: Place, rows: pa.RecordBatch) -> None:
+        """Add rows to the file of a partition.
+
+        Raises `OptionError` if the task has too many partitions, whose open files need memory.
+        """
+        found = self._open.get(place)
         if found is None:
-            path, file = self._output.open(table)
-            found = self._open[table] = _Open(path, file, rows.schema)
+            self._refuse_many(place)
+            path, file = self._output.open(place.table, place.partition)
+            found = self._open[place] = _Open(path, file, rows.schema)
         found.add(rows)
         self._bytes += rows.nbytes
-        if self._bytes >= _HELD:
+        if self._bytes >= min(_HELD, self._settings.size):
             self._flush()
 
     def finish(self, seq_column: str) -> tuple[TaskFile, ...]:
@@ -110,11 +146,31 @@ class TableFiles:
         `seq_column` is the name of the column with the sequences.
         """
         self._flush()
-        found = tuple(each.close(table, seq_column) for table, each in self._open.items())
+        for each in self._open.values():
+            each.close()
+        further = self._settings.bounds
+        files = [*self._full, *self._open.items()]
+        found = tuple(each.report(place, seq_column, further) for place, each in files)
         self._output.finish([each.path for each in found])
         return found
 
+    def _refuse_many(self, place: Place) -> None:
+        if place.partition:
+            self._partitions.add(place)
+        most = self._settings.max_partitions
+        if len(self._partitions) > most:
+            raise OptionError(
+                "max_partitions",
+                f"a task has rows of more than {most} partitions, such as"
+                f" {place.partition} of the table {place.table}; nothing of the batch was landed:"
+                " set a greater max_partitions, which takes more memory, or land into another table"
+                " with fewer partitions",
+            )
+
     def _flush(self) -> None:
-        for each in self._open.values():
+        for place, each in list(self._open.items()):
             each.flush()
+            if each.size >= self._settings.size:
+                each.close()
+                self._full.append((place, self._open.pop(place)))
         self._bytes = 0

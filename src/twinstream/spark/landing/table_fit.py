@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.batch_folders import batch_folders
+from twinstream.spark.landing.partitions import check_partitions
 from twinstream.spark.landing.staging import files_in
 
 __all__ = ["check_columns", "check_fit", "has_all"]
@@ -20,7 +21,7 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
 
     A column or a member of a struct may be missing or new, except in structs that are values of a
     map, which must keep the same members. The type of a column must not change. The names of two
-    columns must not differ only in case.
+    columns must not differ only in case. The partitions must not change.
 
     The batches of the table are compared from the newest to the oldest. The files of a batch may
     have different columns, because later replays of dead letters add files. The comparison stops at
@@ -32,6 +33,7 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
     for folder in reversed(batch_folders(table).values()):
         for file in files_in(folder):
             known = pq.read_schema(file)
+            check_partitions(table.name, known, new)
             check_columns(table.name, known, new)
             if has_all(known, new):
                 return

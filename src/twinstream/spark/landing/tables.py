@@ -5,6 +5,7 @@ A Parquet table has a folder for each batch. The folder becomes visible atomical
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -24,7 +25,7 @@ from twinstream.spark.landing.table_fit import check_fit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_taken"]
+__all__ = ["BatchWriter", "ParquetBatch", "folders_in", "local_url", "put_landed", "refuse_taken"]
 
 
 def local_url(path: Path) -> str:
@@ -34,6 +35,15 @@ def local_url(path: Path) -> str:
     work: it replaces `=` by `%3D`, and Spark does not decode percent escapes.
     """
     return f"file://{path}"
+
+
+def folders_in(root: Path, prefix: str) -> list[str]:
+    """Return the names of the folders in `root` that begin with a prefix."""
+    try:
+        with os.scandir(root) as found:
+            return sorted(e.name for e in found if e.name.startswith(prefix) and e.is_dir())
+    except FileNotFoundError:
+        return []
 
 
 class BatchWriter(Protocol):
@@ -50,6 +60,10 @@ class BatchWriter(Protocol):
     @property
     def lake(self) -> ObjectFolder | None:
         """The lake of the tables if it is on an object store."""
+        ...
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
         ...
 
     def found(self, table: str) -> Written | None:
@@ -105,6 +119,10 @@ class ParquetBatch:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return folders_in(self._root, prefix)
+
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
         home = self._home(table)
@@ -159,7 +177,7 @@ def put_landed(tables: BatchWriter, job: LandJob, reports: Sequence[TaskReport])
     """
     files = files_by_table(reports)
     # This attempt has no files for such a table if the stream has removed the messages since.
-    others = (name for name in job.tables if name not in files)
+    others = (name for name in job.tables(tables.existing) if name not in files)
     names = {*files, *(name for name in others if tables.found(name) is not None)}
     # The table of dead letters is last, so that no dead letters are added if another table refuses
     # its rows.

@@ -74,6 +74,9 @@ class PlannedBatch:
         if HOOKS:
             reached("land: before tasks", plan)
         reports = job.run(engine, ranges, group)
+        names = job.names
+        if names.token:
+            names.refuse_many([*self.tables.existing(names.table), *files_by_table(reports)])
         self._check_earlier(reports)
         put_landed(self.tables, job, reports)
         found = sum(each.rows for each in reports)
@@ -87,7 +90,8 @@ class PlannedBatch:
         Otherwise, an attempt with another schema would add a message to a second table, and neither
         schema could finish the batch then.
         """
-        earlier = [each for each in map(self.tables.found, self.job.tables) if each is not None]
+        possible = self.job.tables(self.tables.existing)
+        earlier = [each for each in map(self.tables.found, possible) if each is not None]
         if earlier:
             files = files_by_table(reports)
             for each in earlier:

@@ -65,8 +65,16 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder, and return the written files.
 
     Raises `ConfigError` if the folder is not empty, if its path has a character that URLs escape
-    (Spark would use another path), or if the names of tables are refused by `code_of`.
+    (Spark would use another path), if a source has partitions or tables by a token, or if the names
+    of tables are refused by `code_of`.
     """
+    for source in config.sources:
+        if source.token or source.partitions:
+            raise ConfigError(
+                f"source {source.name}",
+                "has partition_by or a table by a token of the subject, which the project cannot"
+                " have; write it from a file without them",
+            )
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")
     home = folder.absolute()

@@ -163,7 +163,7 @@ class Purge:
             raise CheckpointError(
                 f"nothing was purged: {reason}; batch {entry.batch} was landed before that"
             )
-        tables, since = possible_tables(self._source), self._first_batch(entry)
+        tables, since = possible_tables(self._source, self._sink), self._first_batch(entry)
         for low, high in windows(state.first, entry.end):
             held = held_messages(jet, self._source.source_options, low, high)
             landed = read_landed(self._sink, self._source, tables, low, high, since)

@@ -98,7 +98,7 @@ class SourceBatches:
         """
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"
-        refuse_taken(look, possible_tables(self._source), batch, owner)
+        refuse_taken(look, possible_tables(self._source, self._sink), batch, owner)
         self._has_looked = True
 
     def land(self, plan: Plan, last: BatchEntry | None) -> BatchEntry:
@@ -128,6 +128,6 @@ class SourceBatches:
 
     def discard(self, batch: int) -> None:
         """Remove the rows of a batch from the tables."""
-        for table in possible_tables(self._source):
+        for table in possible_tables(self._source, self._sink):
             if self._sink.reaches(table, batch):
                 self._sink.replace(table, {batch: ()})

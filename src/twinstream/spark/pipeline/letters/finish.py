@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,9 +81,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
         state.sink.add(table, by_batch, plan, writer)
     if HOOKS:
         reached("letters: before removal", plan)
-    remaining = {
-        each.batch: [letters[each.batch]] for each in plan.entries if each.batch in letters
-    }
+    remaining = {each.batch: letters[each.batch] for each in plan.entries if each.batch in letters}
     # A batch without a remaining letter gets no file, which removes its rows from the table.
     no_files = {each.batch: list[Path]() for each in plan.entries}
     state.sink.replace(source.dead_letters, no_files | remaining)
@@ -94,7 +92,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
 
 def _fit(
     state: SourceState,
-    files: Mapping[str, Mapping[int, Path]],
+    files: Mapping[str, Mapping[int, Sequence[Path]]],
     plan: LettersPlan,
     writer: SourceWriter,
 ) -> bool:
@@ -104,7 +102,7 @@ def _fit(
     """
     try:
         for table, by_batch in files.items():
-            state.sink.check(table, list(by_batch.values()))
+            state.sink.check(table, [file for inside in by_batch.values() for file in inside])
     except SchemaError:
         if any(state.sink.has_added(table, plan, writer) for table in files):
             raise
@@ -114,15 +112,15 @@ def _fit(
 
 def _staged_files(
     folders: Folders, source: SourceConfig, plan: LettersPlan
-) -> dict[str, dict[int, Path]]:
-    """Return the file of each table and each batch. Raises `JournalError` if a file is gone."""
-    found: dict[str, dict[int, Path]] = {}
+) -> dict[str, dict[int, list[Path]]]:
+    """Return the files of each table and each batch. Raises `JournalError` if a file is gone."""
+    found: dict[str, dict[int, list[Path]]] = {}
     for each in plan.files:
-        path = folders.staging / plan.folder / each.name
+        path = folders.staging / plan.folder / each.partition / each.name
         if not path.exists():
             raise JournalError(
                 f"a replay of the dead letters of source {source.name} was interrupted, and its"
                 f" file {path} is gone: restore it"
             )
-        found.setdefault(each.table, {})[each.batch] = path
+        found.setdefault(each.table, {}).setdefault(each.batch, []).append(path)
     return found

@@ -23,8 +23,8 @@ __all__ = ["LettersJob"]
 class LettersJob:
     """A job that decodes the dead letters of batches of one stream to files in `folder`.
 
-    A file has rows of one batch for one table. Letters that still do not fit are written for the
-    table of dead letters, with the reason of now.
+    A file has rows of one batch for one partition of a table. Letters that still do not fit are
+    written for the table of dead letters, with the reason of now.
     """
 
     options: SourceOptions
@@ -45,9 +45,10 @@ class LettersJob:
         return TaskReport(first, max((each.last + 1 for each in files), default=first), files)
 
     def _batch(self, letters: BatchLetters, pages: Iterable[LetterPage]) -> tuple[TaskFile, ...]:
-        tables, files = TableSplit(self.options, self.names, letters.batch), TableFiles(self.folder)
+        tables = TableSplit(self.options, self.names, letters.batch)
+        files = TableFiles(self.folder, self.names.files)
         for page in pages:
-            for table, rows in tables.split(page.messages, self.stream):
-                files.add(table, rows)
+            for place, rows in tables.split(page.messages, self.stream):
+                files.add(place, rows)
         is_bucket = self.options.bucket is not None
         return files.finish(MessageColumns.of("json", is_bucket=is_bucket).seq)

@@ -110,7 +110,7 @@ def replay_letters(
     ):
         letters, changed = finished[source.name].letters, finished[source.name].batches
         known = state.journal.entries()
-        refuse_tables_of_others(state.folders, source, known)
+        refuse_tables_of_others(state.folders, source, state.sink, known)
         due = iter(batches_with_letters(known, low, high))
         while batches := list(islice(due, _BATCHES)):
             check_landed(state.sink, source, tables_of(source, known.values()), batches)
@@ -196,6 +196,9 @@ class _Replay:
         none_fits = len(letter_files) == len(written)
         if none_fits and self._stored_reasons() == self._reasons_in(letter_files):
             return None
+        names = self.source.tables
+        if names.token:
+            names.refuse_many([*self.state.sink.existing(names.table), *by_table])
         if letter_files:
             self._refuse_loss_of_headers()
         for table, files in by_table.items():
@@ -205,8 +208,9 @@ class _Replay:
         planned_files: list[LettersFile] = []
         for file in written:
             batch = _batch_of(file)
-            rows[batch][file.table] = file.rows
-            planned_files.append(LettersFile(file.table, batch, file.path.name))
+            known = rows[batch].get(file.table, 0)
+            rows[batch][file.table] = known + file.rows
+            planned_files.append(LettersFile(file.table, batch, file.path.name, file.partition))
         return LettersPlan(
             number=self.state.journal.letters.next_number(),
             newest=self.state.journal.newest(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from attrs import frozen
 
 from twinstream.spark.landing.batch_folders import batch_folders
+from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
@@ -96,12 +98,11 @@ def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
     files = {number: files_in(folder) for number, folder in batches.items()}
     groups = list(_groups(files, target))
     before = sum(map(len, files.values()))
-    if any(sum(len(files[number]) for number in group) > 1 for group in groups):
+    if any(_has_more(files, group) for group in groups):
         with Rebuilt(folders, table) as new:
             for group in groups:
-                inside = [file for number in group for file in files[number]]
-                if len(inside) > 1:
-                    new.put(group[-1], [Part(inside)])
+                if _has_more(files, group):
+                    new.put(group[-1], [Part([f for number in group for f in files[number]])])
                 else:
                     new.keep(batches[number] for number in group)
     after = sum(len(files_in(folder)) for folder in batch_folders(folders.root / table).values())
@@ -109,18 +110,26 @@ def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
 
 
 def _groups(files: dict[int, tuple[Path, ...]], target: int) -> Iterator[list[int]]:
-    """Yield groups of consecutive batches, each with at most `target` bytes of files.
+    """Yield groups of consecutive batches, each with at most `target` bytes in a partition.
 
     A batch with more than `target` bytes is a group of its own.
     """
     group: list[int] = []
-    size = 0
+    sizes = Counter[str]()
     for number, inside in files.items():
-        own = sum(file.stat().st_size for file in inside)
-        if group and size + own > target:
+        own = Counter[str]()
+        for file in inside:
+            own[partition_of(file)] += file.stat().st_size
+        if group and max((sizes + own).values(), default=0) > target:
             yield group
-            group, size = [], 0
+            group, sizes = [], Counter[str]()
         group.append(number)
-        size += own
+        sizes += own
     if group:
         yield group
+
+
+def _has_more(files: dict[int, tuple[Path, ...]], group: list[int]) -> bool:
+    """Return whether a partition has several files in a group of batches."""
+    found = Counter(partition_of(file) for number in group for file in files[number])
+    return any(count > 1 for count in found.values())

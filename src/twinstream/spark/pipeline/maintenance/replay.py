@@ -107,7 +107,7 @@ def replay(
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])
         known = journal.entries()
-        refuse_tables_of_others(folders, source, known)
+        refuse_tables_of_others(folders, source, sink, known)
         tables = tables_of(source, known.values())
         done: list[BatchEntry] = []
         for entry in due:
@@ -141,6 +141,7 @@ def _again(
         reports = _write_batch(engine, source, entry, staging.folder)
         found = sum(each.rows for each in reports)
         files = files_by_table(reports)
+        source.tables.refuse_many([*tables, *files])
         written = {table: Written.of(table, each) for table, each in files.items()}
         _refuse_lost(
             source, sink, entry, tables, [file for each in written.values() for file in each.files]

@@ -11,7 +11,10 @@ from attrs import field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.bucket.location import with_prefix
+from twinstream.spark.landing.file_settings import FileSettings
+from twinstream.spark.landing.partitions import Partition
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
+from twinstream.spark.landing.token_tables import MAX_TABLES
 from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.options import SourceOptions, ValueFormat
 
@@ -53,7 +56,12 @@ class SourceConfig:
     format: ValueFormat = "raw"
     table: str = ""
     """Name of the table for the source's messages. It is empty for advisories, which have one table
-    per kind of event."""
+    per kind of event. With a `token`, it is the prefix of the names of the tables."""
+    token: int = 0
+    """The number of the token of the subject, from 1, whose values have a table each; 0 for one
+    table."""
+    max_tables: int = MAX_TABLES
+    """The largest number of tables by a token."""
     prefix: str = ""
     """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
@@ -66,6 +74,9 @@ class SourceConfig:
     """Name of the consumer that marks the progress in the stream with `commit = "bookmark"`."""
     subjects: tuple[str, ...] = ()
     """Subject filters of the source; empty for all messages."""
+    partitions: tuple[Partition, ...] = ()
+    """The partitions of the source's tables, without the dead letters."""
+    files: FileSettings = field(factory=FileSettings)
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
@@ -87,7 +98,15 @@ class SourceConfig:
     @property
     def tables(self) -> TableNames:
         """The names of the source's tables."""
-        return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
+        return TableNames(
+            table=self.table,
+            dead_letters=self.dead_letters,
+            prefix=self.prefix,
+            token=self.token,
+            max_tables=self.max_tables,
+            partitions=self.partitions,
+            files=self.files,
+        )
 
     @property
     def columns(self) -> MessageColumns:

@@ -27,6 +27,7 @@ from twinstream.spark.landing.split_tables import (
     OTHER_EVENTS,
     refuse_members,
 )
+from twinstream.spark.landing.token_tables import MAX_TABLES, parse_table
 from twinstream.spark.pipeline.settings.config import (
     NAME,
     PipelineConfig,
@@ -35,6 +36,11 @@ from twinstream.spark.pipeline.settings.config import (
     SourceConfig,
 )
 from twinstream.spark.pipeline.settings.toml_bucket import stream_and_bucket
+from twinstream.spark.pipeline.settings.toml_partitions import (
+    files_of,
+    partitions_of,
+    refuse_partitions,
+)
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
@@ -81,7 +87,8 @@ _KEYS: Final = (
 )
 _SOURCE_KEYS: Final = (
     *("stream", "bucket", "name", "format", "schema", "payloads", "table", "prefix"),
-    *("subjects", "keys", "start", "commit", "bookmark", "max_messages", "options"),
+    *("subjects", "keys", "start", "commit", "bookmark", "max_messages", "max_tables"),
+    *("partition_by", "max_partitions", "file_size", "bounds", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -143,6 +150,7 @@ def read_config(
     _check_names(file.name, config)
     _check_members(file.name, config)
     _check_purges(file.name, config)
+    refuse_partitions(file.name, config)
     return config
 
 
@@ -312,6 +320,12 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
     table.only(_PLACES, *_SOURCE_KEYS)
     stream, bucket = stream_and_bucket(table)
     name = table.text("name", bucket or stream)
+    try:
+        prefix, token = parse_table(table.text("table"))
+    except ValueError as error:
+        raise table.fail("table", str(error)) from error
+    if table.has("max_tables") and not token:
+        raise table.fail("max_tables", 'is for tables by a token: table = "orders_{subject[2]}"')
     what = {"stream": stream} if bucket is None else {"bucket": bucket}
     options = {**_extra_options(table.table("options")), **nats, **what}
     source = SourceConfig(
@@ -319,7 +333,9 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         stream=stream,
         bucket=bucket,
         format=table.word("format", ("raw", "json", "advisory")),
-        table=table.text("table"),
+        table=prefix,
+        token=token,
+        max_tables=table.number("max_tables", MAX_TABLES) or MAX_TABLES,
         prefix=table.text("prefix"),
         start=_start(table),
         commit=table.word("commit", ("none", "bookmark", "purge")),
@@ -406,7 +422,8 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     except SchemaError as error:
         key = "payloads" if table.text("payloads") else "schema"
         raise table.fail(key, str(error)) from error
-    return found
+    partitions = partitions_of(table, found)
+    return evolve(found, partitions=partitions, files=files_of(table, found, partitions))
 
 
 def _key(option: str) -> str:
@@ -453,6 +470,22 @@ def _check_names(file: str, config: PipelineConfig) -> None:
     _refuse_twice(file, "bookmark", [f"{each.stream}/{each.bookmark}" for each in config.sources])
     tables = [table.lower() for each in config.sources for table in _tables(each)]
     _refuse_twice(file, "table", [*tables, DEAD_LETTERS])
+    for source in config.sources:
+        if source.token:
+            _refuse_prefix(file, source, [*tables, DEAD_LETTERS])
+
+
+def _refuse_prefix(file: str, source: SourceConfig, tables: list[str]) -> None:
+    """Raise `ConfigError` if one of all tables has a name that a token could have, too."""
+    prefix = source.table.lower()
+    for name in tables:
+        if name != prefix and name.startswith(prefix):
+            raise ConfigError(
+                f"{file}: source {source.name}: table",
+                f"the tables by subject[{source.token}] have names that begin with"
+                f" {source.table!r}, as the table {name!r} does; choose another name for one of"
+                " them",
+            )
 
 
 def _check_members(file: str, config: PipelineConfig) -> None:

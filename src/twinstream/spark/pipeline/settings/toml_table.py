@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
 from twinstream.core.wire.subjects import BLANKS
+from twinstream.models.units import parse_size
 from twinstream.spark.errors import ConfigError
 
 __all__ = ["TomlTable"]
@@ -111,6 +112,22 @@ class TomlTable:
         if found is None or not int(found[1]):
             raise self.fail(key, f"must be a duration such as 500ms, 30s, 15m or 2h, got {value!r}")
         return int(found[1]) * _UNITS[found[2]]
+
+    def size(self, key: str, default: int, limits: tuple[int, int]) -> int:
+        """Return a size such as `64 MiB` in bytes, or `default` if the key is missing.
+
+        Raises `ConfigError` for another text, and for a size outside the limits.
+        """
+        text = self.text(key)
+        if not text:
+            return default
+        found = parse_size(text.replace(" ", ""))
+        if found is None:
+            raise self.fail(key, f"must be a size such as 64 MiB, got {text!r}")
+        if not limits[0] <= found <= limits[1]:
+            least, most = (each // 1024**2 for each in limits)
+            raise self.fail(key, f"must be from {least} MiB to {most} MiB, got {text!r}")
+        return found
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
         """Return the value of a key, which must be one of `choices`.

@@ -94,17 +94,18 @@ class LandedRows:
 def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
     """Return the tables to which the batches of a source wrote, and its configured table.
 
-    A source of advisories has no configured table. The last item is the table of dead letters.
+    A source of advisories has no configured table, nor has one with tables by a token. The last
+    item is the table of dead letters.
     """
     names = {name for entry in entries for name in entry.tables}
-    if source.format != "advisory":
+    if source.format != "advisory" and not source.token:
         names.add(source.table)
     return [*sorted(names - {source.dead_letters}), source.dead_letters]
 
 
-def possible_tables(source: SourceConfig) -> list[str]:
-    """Return the tables to which a source may write."""
-    return source.tables.possible(source.format)
+def possible_tables(source: SourceConfig, sink: Sink) -> list[str]:
+    """Return the tables to which a source may write; of those by a token, the existing ones."""
+    return source.tables.possible(source.format, sink.existing)
 
 
 def read_landed(

@@ -64,13 +64,15 @@ def journals_in(folders: Folders) -> Iterator[tuple[str, Journal]]:
 
 
 def refuse_tables_of_others(
-    folders: Folders, source: SourceConfig, entries: Mapping[int, BatchEntry]
+    folders: Folders, source: SourceConfig, sink: Sink, entries: Mapping[int, BatchEntry]
 ) -> None:
     """Raise `JournalError` if another source has landed into a table of a source.
 
     `entries` are those of the source. A table in one of them is its own.
     """
-    new = {*possible_tables(source)} - {name for each in entries.values() for name in each.tables}
+    new = {*possible_tables(source, sink)} - {
+        name for each in entries.values() for name in each.tables
+    }
     if not new:
         return
     for name, journal in journals_in(folders):

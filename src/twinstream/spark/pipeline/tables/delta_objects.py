@@ -23,7 +23,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch, table_settings
+from twinstream.spark.pipeline.tables.delta_place import BatchFiles, last_batch
 
 __all__ = ["ObjectDelta"]
 
@@ -63,6 +63,16 @@ class ObjectDelta:
         self._lake: Final = lake
         self._opened: Final[dict[str, _Opened]] = {}
         self._landed: Final[dict[tuple[str, str], tuple[int, int]]] = {}
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        import obstore
+
+        with requests(self._lake, "list", "") as client:
+            found = obstore.list_with_delimiter(client)
+        # Names that begin with the prefix: the server compares only whole parts of a key.
+        names = (each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
+        return sorted(name for name in names if name.startswith(prefix))
 
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none.
@@ -109,17 +119,19 @@ class ObjectDelta:
         """Keep the last batch of a source in a version of a table."""
         self._landed[table, source] = version, batch
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
         """Create a table, unless there is one, and return it.
 
         Raises errors of deltalake, as a commit does.
         """
         options = delta_options(self._lake.storage)
-        settings = table_settings(field.name for field in schema.fields)
         found = DeltaTable.create(
             str(self._lake / table),
             schema,
             mode="ignore",
+            partition_by=list(partitions),
             configuration={**settings, "delta.checkpointInterval": str(_CHECKPOINT)},
             storage_options=options,
         )

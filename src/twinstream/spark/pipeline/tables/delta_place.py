@@ -23,9 +23,18 @@ from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_files import BOUNDED
+from twinstream.spark.landing.tables import folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
 
-__all__ = ["BatchFiles", "DeltaPlace", "LocalDelta", "last_batch", "open_table", "table_settings"]
+__all__ = [
+    "BOUNDED_COLUMNS",
+    "BatchFiles",
+    "DeltaPlace",
+    "LocalDelta",
+    "last_batch",
+    "open_table",
+    "table_settings",
+]
 
 
 def open_table(folder: Path) -> DeltaTable | None:
@@ -36,12 +45,15 @@ def open_table(folder: Path) -> DeltaTable | None:
         return None
 
 
-def table_settings(columns: Iterable[str]) -> dict[str, str]:
-    """Return the settings of a new table with these columns.
+BOUNDED_COLUMNS: Final = "delta.dataSkippingStatsColumns"
+
+
+def table_settings(columns: Iterable[str], further: Iterable[str] = ()) -> dict[str, str]:
+    """Return the settings of a new table with these columns, of which `further` have bounds, too.
 
     Without them, readers use no bounds of columns behind the first 32, which has those of a batch.
     """
-    return {"delta.dataSkippingStatsColumns": ",".join(sorted({*columns} & {*BOUNDED}))}
+    return {BOUNDED_COLUMNS: ",".join(sorted({*columns} & {*BOUNDED, *further}))}
 
 
 def last_batch(delta: DeltaTable, source: str) -> int:
@@ -76,6 +88,10 @@ class DeltaPlace(Protocol):
     doubtful: tuple[type[Exception], ...]
     """Errors of a change of a table after which it is unknown whether the table has it."""
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        ...
+
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none."""
         ...
@@ -92,8 +108,13 @@ class DeltaPlace(Protocol):
         """Note that the last batch of a source in a version of a table is known."""
         ...
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
-        """Create a table, unless there is one, and return it."""
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
+        """Create a table, unless there is one, and return it.
+
+        `partitions` are the columns with the values of partitions.
+        """
         ...
 
     def files(self, writer: str, name: str) -> BatchFiles:
@@ -145,7 +166,8 @@ class _StagedFiles:
 
     def into(self, table: str, files: Sequence[TaskFile]) -> list[TaskFile]:
         home = self._root / table / DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
-        moved = self._staging.put([each.path for each in files], home)
+        # Neither folders nor their names matter to readers, who take partitions from the log.
+        moved = self._staging.put([each.path for each in files], home, is_flat=True)
         own = [path.relative_to(self._root / table) for path in moved]
         return [evolve(each, path=path) for each, path in zip(files, own, strict=True)]
 
@@ -162,6 +184,10 @@ class LocalDelta:
     def __init__(self, folders: Folders) -> None:
         self._folders: Final = folders
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the folders of the lake whose names begin with a prefix."""
+        return folders_in(self._folders.root, prefix)
+
     def open(self, table: str) -> DeltaTable | None:
         """Return the newest version of a table, or `None` if there is none."""
         return open_table(self._folders.root / table)
@@ -177,12 +203,19 @@ class LocalDelta:
     def committed(self, table: str, source: str, batch: int, version: int) -> None:
         """Do nothing."""
 
-    def create(self, table: str, schema: Schema) -> DeltaTable:
+    def create(
+        self, table: str, schema: Schema, partitions: Sequence[str], settings: dict[str, str]
+    ) -> DeltaTable:
         """Create a table, unless there is one, and return it."""
         folder = self._folders.root / table
         make_folders(folder)
-        settings = table_settings(field.name for field in schema.fields)
-        return DeltaTable.create(str(folder), schema, mode="ignore", configuration=settings)
+        return DeltaTable.create(
+            str(folder),
+            schema,
+            mode="ignore",
+            partition_by=list(partitions),
+            configuration=settings,
+        )
 
     def files(self, writer: str, name: str) -> BatchFiles:
         """Return the files of a new attempt, in a staging folder."""

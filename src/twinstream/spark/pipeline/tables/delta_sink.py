@@ -8,17 +8,18 @@ crash, the sink finds this number in the table and writes nothing.
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
@@ -28,11 +29,21 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.partition_rows import partition_of, values_of, with_values
+from twinstream.spark.landing.partitions import (
+    changed_partitions,
+    partition_columns,
+    with_partitions,
+)
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import task_file
+from twinstream.spark.landing.table_files import BOUNDED, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
+from twinstream.spark.pipeline.tables.delta_place import (
+    BOUNDED_COLUMNS,
+    DeltaPlace,
+    table_settings,
+)
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
 from twinstream.spark.source.columns import MessageColumns
@@ -45,8 +56,10 @@ _TRIES: Final = 100
 # Attempts after commits of which it is unknown whether they were stored.
 _DOUBTS: Final = 5
 
-# Columns with numbers. The others whose bounds are in the Delta log are times.
-_NUMBERS: Final = ("seq", "revision", "_seq", "_revision", BATCH_COLUMN)
+# The number of characters of a text that are in bounds. A longer text lies between its beginning
+# and its beginning with the last character of Unicode behind it.
+_TEXT: Final = 32
+_BEYOND: Final = "\U0010ffff"
 
 
 class DeltaBatch:
@@ -70,6 +83,10 @@ class DeltaBatch:
         """The lake of the tables if it is on an object store."""
         return self._place.lake
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return self._place.existing(prefix)
+
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
         delta = self._place.open(table)
@@ -80,10 +97,9 @@ class DeltaBatch:
     def put(self, table: str, files: Sequence[TaskFile], columns: pa.Schema) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
 
-        Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
-        the table.
+        Return the files of the batch in the table. Raises `SchemaError` if `columns` or their
+        partitions do not fit the table.
         """
-        schema = Schema.from_arrow(columns)
         moved: list[TaskFile] | None = None
         doubts = 0
         for left in reversed(range(_TRIES)):
@@ -94,7 +110,7 @@ class DeltaBatch:
                 return self._wrote(table, delta, moved)
             before = -1 if delta is None else delta.version()
             try:
-                delta = _fitting(delta, table, schema, self._place)
+                delta = _fitting(delta, table, columns, files, self._place)
                 if self._is_in(table, delta):
                     continue  # another driver has added the batch since
                 if moved is None:
@@ -179,6 +195,10 @@ class DeltaSink:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self._place, number, writer)
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return self._place.existing(prefix)
+
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
         return self._has_files(table, f"{BATCH_COLUMN} >= {number}")
@@ -219,14 +239,15 @@ class DeltaSink:
             first = 0 if low is None else bisect_left(numbers, low)
             end = len(numbers) if high is None else bisect_right(numbers, high)
             for number in numbers[first:end]:
-                found[number].append(self._place.path(table, action["path"]))
+                # The log has the path as a URL, and the folder of a partition may have escapes.
+                found[number].append(self._place.path(table, unquote(action["path"])))
         return found
 
     def check(self, table: str, files: Sequence[Path]) -> None:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         delta = self._place.open(table)
         if delta is not None and files:
-            check_columns(Path(table).name, _arrow(delta.schema()), schema_of(files))
+            _check(delta, table, schema_of(files))
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
@@ -244,11 +265,13 @@ class DeltaSink:
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
         with self._place.changed(table):
             if files:
-                rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
+                columns = schema_of(files)
+                rows = with_values(files, columns)
                 if delta is None:
                     write_deltalake(
                         self._place.url(table),
                         rows.scanner().to_reader(),
+                        partition_by=partition_columns(columns) or None,
                         configuration=table_settings(rows.schema.names),
                     )
                 else:
@@ -262,19 +285,28 @@ class DeltaSink:
             elif delta is not None:
                 delta.delete(predicate)
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
         batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
         try:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
-            links = [batch.folder / file.name for file in files.values()]
-            for file, link in zip(files.values(), links, strict=True):
-                os.link(file, link)
-            columns = pa.schema([each.remove_metadata() for each in schema_of(links)])
+            sources = [each for inside in files.values() for each in inside]
+            columns = schema_of(sources)
             is_bucket = not {"_stream", "_seq"} <= {*columns.names}
             seq = MessageColumns.of("json", is_bucket=is_bucket).seq
-            finished = [task_file(table, Footer.of(link), seq) for link in links]
-            batch.put(table, finished, columns)
+            finished: list[TaskFile] = []
+            for file in sources:
+                link, place = batch.folder / file.name, Place(table, partition_of(file))
+                os.link(file, link)
+                finished.append(task_file(place, Footer.of(link), seq))
+            own = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
+            batch.put(table, finished, with_partitions(own))
         finally:
             batch.close()
 
@@ -308,25 +340,43 @@ def _added(file: TaskFile) -> AddAction:
     return AddAction(
         path=file.path.as_posix(),
         size=file.bytes,
-        partition_values={},
+        partition_values=values_of(file.partition),
         modification_time=int(time.time() * 1000),
         data_change=True,
-        stats=json.dumps(_statistics(file)),
+        # As UTF-8: deltalake reads escapes of characters beyond 16 bits as other characters.
+        stats=json.dumps(_statistics(file), ensure_ascii=False),
     )
 
 
 def _statistics(file: TaskFile) -> Mapping[str, object]:
     """Return the row count and the column bounds of a file, in the format of the Delta log."""
-    lows: dict[str, int | str] = {}
-    highs: dict[str, int | str] = {}
+    lows: dict[str, object] = {}
+    highs: dict[str, object] = {}
     for name, bounds in file.bounds.items():
-        lows[name], highs[name] = map(int, bounds) if name in _NUMBERS else _times(*bounds)
+        found = _bounds(*bounds)
+        if found is not None:
+            lows[name], highs[name] = found
     return {
         "numRecords": file.rows,
         "minValues": lows,
         "maxValues": highs,
-        "nullCount": dict.fromkeys(lows, 0),
+        "nullCount": {**dict.fromkeys(lows, 0), **file.nulls},
     }
+
+
+def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
+    """Return bounds as the Delta log has them, or `None` if it cannot have them."""
+    match low:
+        case datetime():
+            return _times(low, high)
+        case date():
+            return low.isoformat(), high.isoformat()
+        case str():
+            return low[:_TEXT], high if len(high) <= _TEXT else high[:_TEXT] + _BEYOND
+        case float():
+            return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+        case _:
+            return int(low), int(high)  # sequences are decimals if uint64=decimal
 
 
 def _logged(table: str, values: Mapping[str, Any]) -> TaskFile:
@@ -354,20 +404,48 @@ def _milliseconds(time: datetime) -> str:
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _fitting(delta: DeltaTable | None, table: str, schema: Schema, place: DeltaPlace) -> DeltaTable:
-    """Create the table, or add the columns that it lacks, and return it.
+def _fitting(
+    delta: DeltaTable | None,
+    table: str,
+    columns: pa.Schema,
+    files: Sequence[TaskFile],
+    place: DeltaPlace,
+) -> DeltaTable:
+    """Create the table, or add the columns and settings that it lacks, and return it.
 
-    Raises `SchemaError` if the columns of `schema` do not fit the table.
+    Raises `SchemaError` if the columns or their partitions do not fit the table.
     """
+    schema = Schema.from_arrow(columns)
+    further = {name for file in files for name in (*file.bounds, *file.nulls)} - {*BOUNDED}
     if delta is None:
-        return place.create(table, schema)
+        settings = table_settings(columns.names, further)
+        delta = place.create(table, schema, partition_columns(columns), settings)
+    _check(delta, table, columns)
     known, new = _arrow(delta.schema()), _arrow(schema)
-    check_columns(Path(table).name, known, new)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
         write_deltalake(delta, no_rows, mode="append", schema_mode="merge")
         delta.update_incremental()
+    _add_bounded(delta, further)
     return delta
+
+
+def _add_bounded(delta: DeltaTable, further: Collection[str]) -> None:
+    """Let readers use the bounds of further columns."""
+    text = delta.metadata().configuration.get(BOUNDED_COLUMNS)
+    if further and text is not None and not {*further} <= {*text.split(",")}:
+        known = ",".join(sorted({*text.split(","), *further}))
+        delta.alter.set_table_properties({BOUNDED_COLUMNS: known})
+        delta.update_incremental()
+
+
+def _check(delta: DeltaTable, table: str, columns: pa.Schema) -> None:
+    """Raise `SchemaError` if the columns or their partitions do not fit the table."""
+    known, name = _arrow(delta.schema()), Path(table).name
+    before, now = delta.metadata().partition_columns, partition_columns(columns)
+    if before != now:
+        raise changed_partitions(name, before, now)
+    check_columns(name, known, _arrow(Schema.from_arrow(with_partitions(columns))))
 
 
 def _arrow(schema: Schema) -> pa.Schema:

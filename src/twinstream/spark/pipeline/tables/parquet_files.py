@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from twinstream.disk.safe_files import sync
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import JournalError, SchemaError
@@ -112,7 +112,7 @@ def merge(parts: Sequence[Part], folder: Path) -> Path | None:
     try:
         for batch in _batches(parts, schema):
             if writer is None:
-                folder.mkdir(parents=True)
+                make_folders(folder)
                 writer = pq.ParquetWriter(file, schema, compression="zstd")
             writer.write_batch(batch)
     finally:

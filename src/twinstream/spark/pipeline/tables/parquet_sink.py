@@ -6,6 +6,7 @@ import os
 import uuid
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,11 @@ import pyarrow.dataset as ds
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
+from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit
-from twinstream.spark.landing.tables import ParquetBatch
+from twinstream.spark.landing.tables import ParquetBatch, folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.parquet_files import Part, scanned
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
@@ -38,6 +40,10 @@ class ParquetSink:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return folders_in(self.folders.root, prefix)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has a batch with this number or a higher number."""
@@ -92,7 +98,13 @@ class ParquetSink:
                 files = [file for number in inside for file in batches[number]]
                 new.put(home, [Part(old, others), Part(files)])
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Link files into the folders of their batches, unless the plan has done it already.
 
         The names of the links are always the same. So of several drivers, one links a file.
@@ -103,14 +115,10 @@ class ParquetSink:
         homes: set[Path] = set()
         for number in sorted(files):
             home = root / f"{BATCH_FOLDER}{_home(numbers, number)}"
-            name = f"{_link_start(plan)}{number:09}.parquet"
+            links = _links(plan, number, files[number])
             if not home.exists():
-                self._new_folder(files[number], home, name)
-            try:
-                os.link(files[number], home / name)
-            except FileExistsError:
-                pass
-            homes.add(home)
+                self._new_folder(home, links)
+            homes |= _link_all(home, links)
         sync([*homes, root])
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
@@ -119,12 +127,11 @@ class ParquetSink:
         links = (file for path in folders for file in files_in(path))
         return any(file.name.startswith(_link_start(plan)) for file in links)
 
-    def _new_folder(self, file: Path, home: Path, name: str) -> None:
-        """Let a folder appear that has a link to a file, unless another driver is faster."""
+    def _new_folder(self, home: Path, links: Mapping[Path, Path]) -> None:
+        """Let a folder appear that has links to files, unless another driver is faster."""
         ready = self.folders.staging / f"_ready.{uuid.uuid4().hex}"
         ready.mkdir()
-        os.link(file, ready / name)
-        sync([ready])
+        sync(_link_all(ready, links))
         make_folders(home.parent)
         try:
             ready.rename(home)
@@ -137,6 +144,27 @@ class ParquetSink:
 def _link_start(plan: LettersPlan) -> str:
     """Return how the names of the files begin that a plan adds to a table."""
     return f"letters-{plan.number:09}-"
+
+
+def _links(plan: LettersPlan, number: int, files: Sequence[Path]) -> dict[Path, Path]:
+    """Return the files of a batch by the paths of their links in its folder, always the same."""
+    named = enumerate(sorted(files, key=lambda file: (partition_of(file), file.name)))
+    return {
+        Path(partition_of(file)) / f"{_link_start(plan)}{number:09}-{at:05}.parquet": file
+        for at, file in named
+    }
+
+
+def _link_all(home: Path, links: Mapping[Path, Path]) -> set[Path]:
+    """Link files below a folder, unless it has the links. Return the folders of the links."""
+    homes = {home}
+    for path, file in links.items():
+        link = home / path
+        make_folders(link.parent)
+        with suppress(FileExistsError):
+            os.link(file, link)
+        homes.add(link.parent)
+    return homes
 
 
 def _home(numbers: Sequence[int], number: int) -> int:

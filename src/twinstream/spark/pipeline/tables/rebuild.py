@@ -15,8 +15,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from attrs import evolve
+
 from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
+from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
@@ -43,17 +46,27 @@ class Rebuilt:
         """Link the folders of batches, unchanged, into the new version."""
         for folder in batches:
             home = self._new / folder.name
+            homes = {home}
             home.mkdir()
             for file in files_in(folder):
-                os.link(file, home / file.name)
-            sync([home])
+                own = home / file.parent.relative_to(folder)
+                make_folders(own)
+                os.link(file, own / file.name)
+                homes.add(own)
+            sync(homes)
 
-    def put(self, number: int, parts: Sequence[Part]) -> Path | None:
-        """Write the rows of the parts to the folder of batch `number`, and return the new file.
+    def put(self, number: int, parts: Sequence[Part]) -> None:
+        """Write the rows of the parts to the folder of batch `number`, in a file per partition.
 
-        Without rows, no folder is written and the result is `None`.
+        Without rows, no folder is written.
         """
-        return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
+        home = self._new / f"{BATCH_FOLDER}{number}"
+        for partition in sorted({partition_of(file) for part in parts for file in part.files}):
+            inside = [
+                evolve(part, files=[f for f in part.files if partition_of(f) == partition])
+                for part in parts
+            ]
+            merge(inside, home / partition)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

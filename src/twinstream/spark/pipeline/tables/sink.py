@@ -44,6 +44,10 @@ class Sink(Protocol):
         """Return a writer for a batch. It can also finish an interrupted batch."""
         ...
 
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        ...
+
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has a batch with this number or a higher number."""
         ...
@@ -85,11 +89,17 @@ class Sink(Protocol):
         """
         ...
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Add rows to batches of a table, unless the plan has added them already.
 
-        `files` has one file for a batch, by its number. The files are kept. Call `check` before the
-        plan is stored.
+        `files` has the files of each batch, by its number. The files are kept. Call `check` before
+        the plan is stored.
         """
         ...
 

@@ -1,0 +1,139 @@
+"""Divide rows among the partitions of a table, and name partitions as Hive does.
+
+The partition of a file is a text such as `region=eu/timestamp_day=2026-11-30`, the path of its
+folder in a Parquet table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
+
+from twinstream.spark.errors import OptionError
+from twinstream.spark.landing.batch_folders import BATCH_FOLDER
+from twinstream.spark.landing.partitions import Partition, partitions_in, with_partitions
+
+__all__ = ["NULL", "by_value", "divided", "partition_of", "values_of", "with_values"]
+
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The text of null, and of an empty text, in the name of a folder."""
+
+# The signs that Hive and Spark escape. They decode other escapes one byte at a time, so no other
+# sign may be escaped.
+_ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+# Bytes of the name of a file or folder, on usual file systems.
+_LONGEST: Final = 255
+
+
+def divided(
+    rows: pa.RecordBatch, partitions: Sequence[Partition]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield each partition for which there are rows, and its rows in their order.
+
+    The rows keep all their columns. The cost does not grow with the number of partitions.
+    """
+    if not partitions:
+        yield "", rows
+        return
+    codes: pa.Array = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
+    names = [""]
+    for each in partitions:
+        found = each.values(rows).dictionary_encode(null_encoding="encode")
+        texts = found.dictionary.cast(pa.string()).to_pylist()
+        folders = [_folder(each.name, text) for text in texts]
+        size = len(folders)
+        both = pc.add(pc.multiply(codes, size), found.indices.cast(pa.int64()))
+        distinct = both.dictionary_encode()
+        pairs = (divmod(code, size) for code in distinct.dictionary.to_pylist())
+        names = [f"{names[a]}/{folders[b]}".lstrip("/") for a, b in pairs]
+        codes = distinct.indices.cast(pa.int64())
+    yield from ((names[code], inside) for code, inside in _by_code(rows, codes))
+
+
+def by_value(rows: pa.RecordBatch, values: pa.Array) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """Yield each of the values, which are texts, and the rows for which it is the value."""
+    found = values.dictionary_encode(null_encoding="encode")
+    texts = found.dictionary.to_pylist()
+    yield from ((texts[code], inside) for code, inside in _by_code(rows, found.indices))
+
+
+def _by_code(rows: pa.RecordBatch, codes: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if pc.all(pc.equal(codes, codes[0])).as_py():
+        yield codes[0].as_py(), rows
+        return
+    order = pc.array_sort_indices(codes)  # keeps the order of equal values
+    sorted_rows, sorted_codes = rows.take(order), codes.take(order)
+    start = 0
+    for run in pc.run_end_encode(sorted_codes).run_ends.to_pylist():
+        yield sorted_codes[start].as_py(), sorted_rows.slice(start, run - start)
+        start = run
+
+
+def _folder(name: str, text: str | None) -> str:
+    # Hive and Delta have no empty text in a partition.
+    value = _ESCAPED.sub(lambda sign: f"%{ord(sign[0]):02X}", text) if text else NULL
+    # deltalake, which compacts Delta tables, escapes all other signs in the names of its folders.
+    size = len(f"{name}={quote(text or NULL, safe='')}")
+    if size > _LONGEST:
+        raise OptionError(
+            "partition_by",
+            f"a value of {name} has {size} bytes as the escaped name of a folder, {value[:40]!r}…,"
+            f" and {_LONGEST} are possible: land into another table, with other partitions",
+        )
+    return f"{name}={value}"
+
+
+def values_of(partition: str) -> dict[str, str | None]:
+    """Return the text of each value of a partition, by the name of its column."""
+    found = (folder.partition("=") for folder in partition.split("/") if folder)
+    return {name: None if value == NULL else unquote(value) for name, _, value in found}
+
+
+def partition_of(file: Path) -> str:
+    """Return the partition of a file by the folders in which it is."""
+    found: list[str] = []
+    for folder in reversed(file.parts[:-1]):
+        if "=" not in folder or folder.startswith(BATCH_FOLDER):
+            break
+        found.append(folder)
+    return "/".join(reversed(found))
+
+
+def with_values(files: Sequence[Path], columns: pa.Schema) -> ds.Dataset:
+    """Return the rows of files, whose columns are `columns`, with the values of their partitions.
+
+    The values come from the folders of the files.
+    """
+    added = [field for _, field in partitions_in(columns)]
+    if not added:
+        return ds.dataset([str(file) for file in files], schema=columns)
+    form, local = ds.ParquetFileFormat(), LocalFileSystem()
+    fragments = [
+        form.make_fragment(str(file), local, partition_expression=_equal(file, added))
+        for file in files
+    ]
+    return ds.FileSystemDataset(fragments, with_partitions(columns), form, local)
+
+
+def _equal(file: Path, columns: Sequence[pa.Field]) -> ds.Expression:
+    texts = values_of(partition_of(file))
+    found: ds.Expression | None = None
+    for column in columns:
+        text, field = texts[column.name], ds.field(column.name)
+        each = (
+            field.is_null()
+            if text is None
+            else field == pa.scalar(text, pa.string()).cast(column.type)
+        )
+        found = each if found is None else found & each
+    assert found is not None
+    return found

@@ -1,0 +1,275 @@
+"""Partitions of a table: which values of a row decide into which partition it belongs.
+
+`partition_by` has items such as `day(_timestamp)`, `region` and `subject[2]`. Each is a
+`Partition`, with the name and the type of its column in the table. Sinks get the partitions of a
+table with its columns, by `partitions_in`, and the partition of a file in `TaskFile.partition`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from twinstream.spark.decode import fields
+from twinstream.spark.errors import OptionError, SchemaError
+
+__all__ = [
+    "Partition",
+    "check_partitions",
+    "file_columns",
+    "marked",
+    "parse_partitions",
+    "partition_columns",
+    "partitions_in",
+    "table_columns",
+    "tokens_of",
+    "with_partitions",
+]
+
+_KEY: Final = "partition_by"
+_CALL: Final = re.compile(r"(\w+)\s*\(\s*([^()]+?)\s*\)")
+_TOKEN: Final = re.compile(r"subject\[(\d{1,4})\]", re.ASCII)
+
+# Names that readers of folders take as they are.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+
+# The key in the metadata of a table's columns, and of its files, with the partitions.
+_MARK: Final = b"twinstream.partitions"
+
+_FORMS: Final = "year(column), month(column), day(column), hour(column), subject[n] or a column"
+_VALUES: Final[Mapping[pa.DataType, str]] = {
+    fields.STRING: "text",
+    fields.INTEGER: "int",
+    fields.LONG: "long",
+    fields.BOOLEAN: "boolean",
+    fields.DATE: "date",
+}
+_TYPES: Final = {str(kind): kind for kind in _VALUES}
+
+
+def _day(times: pa.Array) -> pa.Array:
+    return times.cast(fields.DATE, safe=False)
+
+
+def _text_of(form: str) -> Callable[[pa.Array], pa.Array]:
+    return lambda times: pc.strftime(times, format=form)
+
+
+# The type of the values of each transform of a time, and how to compute them, in UTC.
+_TRANSFORMS: Final[Mapping[str, tuple[pa.DataType, Callable[[pa.Array], pa.Array]]]] = {
+    "year": (fields.INTEGER, lambda times: pc.year(times).cast(fields.INTEGER)),
+    "month": (fields.STRING, _text_of("%Y-%m")),
+    "day": (fields.DATE, _day),
+    "hour": (fields.STRING, _text_of("%Y-%m-%d-%H")),
+}
+
+
+@frozen(kw_only=True)
+class Partition:
+    """One item of `partition_by`, `text`.
+
+    `transform` is `year`, `month`, `day`, `hour`, `token` or, for the values of a column as they
+    are, `identity`. `source` is the column of the message from which the values come, and `token`
+    the number of the token of the subject, from 1. `name` and `type` are those of the column with
+    the values.
+    """
+
+    text: str
+    transform: str
+    source: str
+    name: str
+    type: pa.DataType
+    token: int = 0
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether the column is added to those of the message."""
+        return self.transform != "identity"
+
+    @property
+    def column(self) -> pa.Field:
+        """The column with the values."""
+        return pa.field(self.name, self.type)
+
+    def values(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the value of each row."""
+        found = rows.column(self.source)
+        if self.transform == "identity":
+            return found
+        if self.transform == "token":
+            return tokens_of(found, self.token)
+        if pa.types.is_timestamp(found.type):
+            found = found.cast(pa.timestamp("us"))  # without a zone, so in UTC
+        return _TRANSFORMS[self.transform][1](found)
+
+
+def tokens_of(subjects: pa.Array, number: int) -> pa.Array:
+    """Return a token of each subject, counted from 1; null for a subject with fewer tokens."""
+    found = subjects.dictionary_encode()
+    parts = (each.split(".") for each in found.dictionary.to_pylist())
+    tokens = [each[number - 1] if number <= len(each) else None for each in parts]
+    return pa.array(tokens, pa.string()).take(found.indices)
+
+
+def parse_partitions(
+    texts: Sequence[str], columns: pa.Schema, subject: str, seq: str
+) -> tuple[Partition, ...]:
+    """Return the partitions of a table with these columns.
+
+    `subject` and `seq` are the columns with the subject and the sequence. Raises `OptionError` for
+    an item that is unknown, or that a table cannot have.
+    """
+    found = tuple(_parse(text, columns, subject, seq) for text in texts)
+    taken = {each.lower(): each for each in columns.names}
+    names = set[str]()
+    for each in found:
+        lower = each.name.lower()
+        if lower in names:
+            raise OptionError(_KEY, f"has {each.text} twice; remove one of them")
+        names.add(lower)
+        if each.is_derived and lower in taken:
+            raise OptionError(
+                _KEY,
+                f"{each.text} needs a column {each.name}, and the table has a column"
+                f" {taken[lower]!r}, which is another; leave it out of the schema (it is kept in"
+                " _extra)",
+            )
+        if not _NAME.fullmatch(each.name):
+            raise OptionError(
+                _KEY, f"column {each.name!r} may have only letters, digits, '-' and '_' in its name"
+            )
+    if len(columns) <= sum(not each.is_derived for each in found):
+        raise OptionError(_KEY, "leaves no other column in the files; remove one of the columns")
+    return found
+
+
+def _parse(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
+    text = text.strip()
+    token = _TOKEN.fullmatch(text)
+    if token is not None:
+        number = int(token[1])
+        if not number:
+            raise OptionError(_KEY, "subject[0]: tokens are counted from 1")
+        name = f"subject_{number}"
+        return Partition(
+            text=text, transform="token", source=subject, name=name, type=pa.string(), token=number
+        )
+    call = _CALL.fullmatch(text)
+    if call is None:
+        return _identity(text, columns, seq)
+    transform, name = call[1], call[2]
+    if transform not in _TRANSFORMS:
+        raise OptionError(_KEY, f"{text}: there is no transform {transform!r}; an item is {_FORMS}")
+    kind = _column(text, name, columns).type
+    is_time = pa.types.is_timestamp(kind)
+    if not (is_time or (kind == fields.DATE and transform != "hour")):
+        times = [each.name for each in columns if pa.types.is_timestamp(each.type)]
+        wanted = "times" if transform == "hour" else "times or dates"
+        raise OptionError(
+            _KEY,
+            f"{text}: {transform} needs a column of {wanted}, and {name!r} is {kind}; the columns"
+            f" of times are {', '.join(times)}",
+        )
+    return Partition(
+        text=f"{transform}({name})",
+        transform=transform,
+        source=name,
+        name=f"{name.lstrip('_')}_{transform}",
+        type=_TRANSFORMS[transform][0],
+    )
+
+
+def _identity(text: str, columns: pa.Schema, seq: str) -> Partition:
+    kind = _column(text, text, columns).type
+    if kind not in _VALUES:
+        able = [each.name for each in columns if each.type in _VALUES and each.name != seq]
+        raise OptionError(
+            _KEY,
+            f"column {text!r} is {kind}; a partition needs text, whole numbers, booleans or dates,"
+            f" as the columns {', '.join(able)}, or a transform such as day(column)",
+        )
+    if text == seq:
+        raise OptionError(_KEY, f"with {text!r}, each message would be a partition of its own")
+    return Partition(text=text, transform="identity", source=text, name=text, type=kind)
+
+
+def _column(text: str, name: str, columns: pa.Schema) -> pa.Field:
+    if name not in columns.names:
+        near = difflib.get_close_matches(name, columns.names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise OptionError(
+            _KEY,
+            f"{text}: there is no column {name!r}{hint}; an item is {_FORMS}, and the columns are"
+            f" {', '.join(columns.names)}",
+        )
+    return columns.field(name)
+
+
+def table_columns(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
+    """Return the columns of a table, with those that are derived for its partitions at the end."""
+    derived = [each.column for each in partitions if each.is_derived]
+    return marked(pa.schema([*columns, *derived]), partitions)
+
+
+def file_columns(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
+    """Return the columns that are in the files of a table: those without the partitions' values."""
+    names = {each.name for each in partitions}
+    return marked(pa.schema([each for each in columns if each.name not in names]), partitions)
+
+
+def marked(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
+    """Return the columns with a note of the partitions, which files keep."""
+    if not partitions:
+        return columns
+    note = [[each.text, each.name, str(each.type)] for each in partitions]
+    return columns.with_metadata({_MARK: json.dumps(note).encode()})
+
+
+def partitions_in(columns: pa.Schema) -> list[tuple[str, pa.Field]]:
+    """Return the partitions of a table with these columns, or of a file with this schema.
+
+    Each has its item of `partition_by`, and the column with the values.
+    """
+    note = (columns.metadata or {}).get(_MARK, b"[]")
+    return [(text, pa.field(name, _TYPES[kind])) for text, name, kind in json.loads(note)]
+
+
+def with_partitions(columns: pa.Schema) -> pa.Schema:
+    """Return the columns of a table for those of its files."""
+    added = [field for _, field in partitions_in(columns) if field.name not in columns.names]
+    return pa.schema([*columns, *added], columns.metadata)
+
+
+def partition_columns(columns: pa.Schema) -> list[str]:
+    """Return the names of the columns with the values of partitions."""
+    return [field.name for _, field in partitions_in(columns)]
+
+
+def check_partitions(table: str, known: pa.Schema, new: pa.Schema) -> None:
+    """Raise `SchemaError` if the files of a table have other partitions than new files."""
+    before, now = partitions_in(known), partitions_in(new)
+    if before != now:
+        raise changed_partitions(table, _named(before), _named(now))
+
+
+def changed_partitions(table: str, before: Sequence[str], now: Sequence[str]) -> SchemaError:
+    """Return the error for a table whose partitions would change."""
+    return SchemaError(
+        f"the table {table} was landed {_listed(before)}, and partition_by says {_listed(now)} now:"
+        " the partitions of a table cannot be changed; set them as before, or name another table"
+    )
+
+
+def _named(partitions: Sequence[tuple[str, pa.Field]]) -> list[str]:
+    return [f"{text} ({_VALUES[field.type]})" for text, field in partitions]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"with the partitions {', '.join(names)}" if names else "without partitions"

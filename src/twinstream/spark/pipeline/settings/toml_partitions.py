@@ -1,0 +1,107 @@
+"""Parse the partitions and the files of a source, and check them against its kind of tables."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+
+from twinstream.spark.errors import ConfigError, OptionError
+from twinstream.spark.landing.file_settings import FILE_SIZE, MAX_PARTITIONS, FileSettings
+from twinstream.spark.landing.partitions import Partition, parse_partitions
+from twinstream.spark.landing.split_tables import TableSplit
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.toml_table import TomlTable
+
+__all__ = ["files_of", "partitions_of", "refuse_partitions"]
+
+# The kinds of tables that have partitions.
+_SINKS: Final = ("parquet", "delta")
+
+# The possible sizes of a file. An object of a store with S3 has at most 10,000 parts.
+_SIZES: Final = (1024 * 1024, 10 * 1024 * 1024 * 1024)
+
+
+def partitions_of(table: TomlTable, source: SourceConfig) -> tuple[Partition, ...]:
+    """Return the partitions of the source's tables. Raises `ConfigError` for an invalid item."""
+    texts = table.texts("partition_by")
+    if not texts:
+        return ()
+    subject = "subject" if source.format == "raw" else "_subject"
+    try:
+        return parse_partitions(texts, _columns(source), subject, source.seq_column)
+    except OptionError as error:
+        raise table.fail(error.option, error.reason) from error
+
+
+def files_of(
+    table: TomlTable, source: SourceConfig, partitions: tuple[Partition, ...]
+) -> FileSettings:
+    """Return the settings of the source's files. Raises `ConfigError` for an invalid one."""
+    bounds = table.texts("bounds")
+    columns = _columns(source) if bounds else pa.schema([])
+    names = {each.name for each in partitions}
+    for name in bounds:
+        if name not in columns.names:
+            able = ", ".join(each.name for each in columns if _has_order(each.type))
+            raise table.fail("bounds", f"there is no column {name!r}; columns that may be: {able}")
+        if name in names:
+            raise table.fail(
+                "bounds", f"{name!r} is in partition_by, so readers skip by it already"
+            )
+        if not _has_order(columns.field(name).type):
+            raise table.fail(
+                "bounds",
+                f"column {name!r} is {columns.field(name).type}; bounds are for numbers, texts,"
+                " dates and times",
+            )
+    return FileSettings(
+        size=table.size("file_size", FILE_SIZE, _SIZES),
+        max_partitions=table.number("max_partitions", MAX_PARTITIONS) or MAX_PARTITIONS,
+        bounds=bounds,
+    )
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    return is_number or is_time or kind == pa.string()
+
+
+def _columns(source: SourceConfig) -> pa.Schema:
+    """Return the columns that all tables of the source have, without the dead letters."""
+    split = TableSplit(source.source_options, source.tables)
+    # All tables by a token have the same columns, whatever their names.
+    possible = source.tables.possible(source.format, lambda prefix: [prefix])
+    names = [each for each in possible if each != source.dead_letters]
+    return reduce(_common, map(split.columns, names))
+
+
+def _common(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    types = {each.name: each.type for each in other}
+    return pa.schema([each for each in one if types.get(each.name) == each.type])
+
+
+def refuse_partitions(file: str, config: PipelineConfig) -> None:
+    """Raise `ConfigError` for partitions or bounds that the pipeline's tables cannot have."""
+    for source in config.sources:
+        if source.files.bounds and config.sink != "delta":
+            raise ConfigError(
+                f"{file}: source {source.name}: bounds",
+                'are for the log of tables of sink = "delta"; files of Parquet have the bounds of'
+                " all columns",
+            )
+        where = f"{file}: source {source.name}: partition_by"
+        if source.partitions and config.sink not in _SINKS:
+            raise ConfigError(
+                where, f'tables of sink = "{config.sink}" have no partitions; remove it'
+            )
+        for each in source.partitions:
+            if config.sink == "parquet" and each.name.startswith("_"):
+                raise ConfigError(
+                    where,
+                    f"{each.text}: readers of Parquet skip folders whose names begin with '_', so"
+                    ' such a column cannot name them; set sink = "delta", or use a transform such'
+                    " as subject[1]",
+                )
