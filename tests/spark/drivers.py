@@ -74,13 +74,22 @@ class FakeLeader:
         pass
 
 
+def payload_of(seq: int) -> bytes:
+    return b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq
+
+
 class FakeEngine:
     """Runs the tasks of a batch in this process, with messages that it makes up."""
 
     slots = 2
 
-    def __init__(self, before: Callable[[LandJob], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        before: Callable[[LandJob], None] = lambda _: None,
+        payload: Callable[[int], bytes] = payload_of,
+    ) -> None:
         self._before: Final = before
+        self._payload: Final = payload
 
     def run(self, task: Any, parts: Sequence[Any], group: str) -> list[TaskReport]:
         job: LandJob = task.__self__
@@ -97,9 +106,7 @@ class FakeEngine:
             pa.array([b"s.a"] * len(seqs), pa.binary()),
             pa.array([seq * 10**9 for seq in seqs], pa.timestamp("ns", "UTC")),
             pa.array([b""] * len(seqs), pa.binary()),
-            pa.array(
-                [b"{}" if seq % 10 == 0 else b'{"id": %d}' % seq for seq in seqs], pa.binary()
-            ),
+            pa.array([self._payload(seq) for seq in seqs], pa.binary()),
         )
         split = TableSplit(job.options, job.names, job.batch)
         for table, rows in split.split(page, part.stream):
@@ -154,10 +161,7 @@ def landed(config: PipelineConfig) -> tuple[int, int]:
 
 def relaxed(config: PipelineConfig) -> PipelineConfig:
     """Return the pipeline with a schema that each message fits, and the local engine."""
-    (source,) = config.sources
-    schema = json.dumps({"type": "object", "properties": SCHEMA["properties"]})
-    changed_options = {**source.options, "jsonSchema": schema}
-    return evolve(changed(config, options=changed_options), engine="local")
+    return with_schema(config, **SCHEMA["properties"])
 
 
 def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
@@ -184,6 +188,13 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
         assert found == (len(seqs), len(set(seqs))), table
         rows, distinct = rows + found[0], distinct + found[1]
     return rows, distinct
+
+
+def with_schema(config: PipelineConfig, **members: Any) -> PipelineConfig:
+    """Return the pipeline with another schema of its source, and the local engine."""
+    schema = json.dumps({"type": "object", "properties": members})
+    options = {**config.sources[0].options, "jsonSchema": schema}
+    return evolve(changed(config, options=options), engine="local")
 
 
 def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:

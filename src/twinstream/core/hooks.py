@@ -46,6 +46,7 @@ Point = Literal[
     "replay: before journal",
     "replay: before table",
     "request: before wait",
+    "rewrite: before rows",
     "session: before fail",
     "session: before notice",
     "session: before ready wait",

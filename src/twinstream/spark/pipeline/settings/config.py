@@ -57,6 +57,8 @@ class SourceConfig:
     """Name of the consumer that marks the progress in the stream with `commit = "bookmark"`."""
     subjects: tuple[str, ...] = ()
     """Subject filters of the source; empty for all messages."""
+    renames: Mapping[str, str] = field(factory=dict[str, str])
+    """The new name of each column, by its old name, which old producers still use."""
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property

@@ -26,12 +26,14 @@ from deltalake.transaction import AddAction
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
+from twinstream.spark.errors import PipelineBusy
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
+from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
 from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
@@ -261,6 +263,38 @@ class DeltaSink:
             elif delta is not None:
                 delta.delete(predicate)
 
+    def schemas(self, table: str) -> Iterator[pa.Schema]:
+        """Yield the columns of a table, unless it does not exist."""
+        delta = self._place.open(table)
+        if delta is not None:
+            yield _arrow(delta.schema())
+
+    def change(self, table: str, change: ColumnChange) -> None:
+        """Widen and rename columns of a table, in all rows, in one transaction.
+
+        Raises `SchemaError`, before any change, if a row has values under two names of one column,
+        and `PipelineBusy` if another program changes the table meanwhile.
+        """
+        delta = self._place.open(table)
+        assert delta is not None, "a table that does not exist has no columns to change"
+        files = [str(self._place.path(table, each["path"])) for each in _actions(delta)]
+        rows = changed_rows(table, files, change, self._place.lake)
+        try:
+            with self._place.changed(table):
+                write_deltalake(
+                    delta,
+                    pa.RecordBatchReader.from_batches(change.columns, rows),
+                    mode="overwrite",
+                    schema_mode="overwrite",
+                    # A commit on a later version would remove rows that were not read.
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+        except CommitFailedError as error:
+            raise PipelineBusy(
+                f"another program has changed the table {table} meanwhile, so its columns were not"
+                " changed: run the command again"
+            ) from error
+
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
         batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
@@ -297,8 +331,12 @@ class _LettersWriter:
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
-    """Return the files of a table, with their paths and the bounds of their columns."""
-    return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    """Return the files of a table, with their paths and the bounds of their columns.
+
+    Files of earlier batches are first.
+    """
+    found = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    return sorted(found, key=lambda each: (each.get(f"min.{BATCH_COLUMN}") or 0, each["path"]))
 
 
 def _added(file: TaskFile) -> AddAction:

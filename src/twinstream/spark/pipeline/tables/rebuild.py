@@ -20,7 +20,8 @@ from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
-from twinstream.spark.pipeline.tables.parquet_files import Part, merge
+from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
+from twinstream.spark.pipeline.tables.parquet_files import Part, merge, write_rows
 
 __all__ = ["Rebuilt"]
 
@@ -54,6 +55,13 @@ class Rebuilt:
         Without rows, no folder is written and the result is `None`.
         """
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
+
+    def change(self, batches: Iterable[Path], change: ColumnChange) -> None:
+        """Write the rows of the folders of batches with other columns, one file for each batch."""
+        for folder in batches:
+            files = [str(file) for file in files_in(folder)]
+            rows = changed_rows(self._current.name, files, change)
+            write_rows(rows, change.columns, self._new / folder.name)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
