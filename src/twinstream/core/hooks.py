@@ -47,6 +47,7 @@ Point = Literal[
     "replay: before table",
     "request: before wait",
     "rewrite: before rows",
+    "rewrite: between rows",
     "session: before fail",
     "session: before notice",
     "session: before ready wait",

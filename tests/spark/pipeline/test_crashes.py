@@ -20,12 +20,13 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_soak_death_at_any_change_of_a_file(sink: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("job", ["all", "rewrite"])
+def test_soak_death_at_any_change_of_a_file(job: str, sink: str, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [*program, sink, str(tmp_path), str(seed), str(rounds(12, 0))],
+        [*program, job, sink, str(tmp_path), str(seed), str(rounds(12, 0))],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

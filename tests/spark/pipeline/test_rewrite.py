@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,19 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.hooked import hooked, once
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
     FakeLeader,
     batches_of,
+    changed,
     journal_in,
     land_all,
     landed,
     with_schema,
 )
-from tests.spark.pipelines import SINKS, config_of, counted, rows_of, schema_of
-from twinstream.core.hooks import HOOKS
+from tests.spark.pipelines import SINKS, config_of, counted, files_of, rows_of, schema_of
 from twinstream.lake.land_batch import BatchLander
 from twinstream.spark.errors import CheckpointError, PipelineBusy, SchemaError
 from twinstream.spark.pipeline import PipelineConfig
@@ -70,21 +72,6 @@ def values_of(number: int) -> dict[str, Any]:
 @pytest.fixture(params=SINKS)
 def config(request: pytest.FixtureRequest, tmp_path: Path) -> PipelineConfig:
     return config_of(tmp_path, request.param, "nats://127.0.0.1:1", SOURCE)
-
-
-@pytest.fixture
-def hooked() -> Iterator[Callable[[Callable[[Any], object]], None]]:
-    """Lets a function run once, before rows of a table are rewritten."""
-
-    def once(do: Callable[[], object]) -> None:
-        def hook(_: object) -> None:
-            del HOOKS["rewrite: before rows"]
-            do()
-
-        HOOKS["rewrite: before rows"] = hook
-
-    yield once
-    HOOKS.pop("rewrite: before rows", None)
 
 
 def lands(config: PipelineConfig, last: int, payload: Callable[[int], dict[str, Any]]) -> None:
@@ -235,9 +222,100 @@ def test_a_batch_that_is_in_a_table_must_be_finished_first(config: PipelineConfi
     is_exact(wide, 2)
 
 
-def test_of_two_rewrites_one_waits_for_the_user(
-    config: PipelineConfig, hooked: Callable[[Callable[[], object]], None]
-) -> None:
+def renaming(config: PipelineConfig, renames: dict[str, str], **members: Any) -> PipelineConfig:
+    return changed(with_schema(config, **members), renames=renames)
+
+
+def customers(config: PipelineConfig) -> dict[int, tuple[Any, Any]]:
+    """Return the customer of each row, and what else the message has."""
+    return {
+        seq: (row["customer"], row["_extra"] and json.loads(row["_extra"]))
+        for seq, row in orders(config).items()
+    }
+
+
+def test_a_column_gets_a_new_name(config: PipelineConfig) -> None:
+    old = with_schema(config, id=WHOLE, customer_id=INT32)
+    new = renaming(config, {"customer_id": "customer"}, id=WHOLE, customer=WHOLE)
+    lands(old, 15, lambda seq: {"id": seq, "customer_id": seq})
+    refusal = "'customer_id' becomes 'customer'; column 'customer_id' is int32 and becomes int64"
+    with pytest.raises(SchemaError, match=rf"{refusal}.*pipeline rewrite first"):
+        lands(new, 20, lambda seq: {})
+    (done,) = rewrite(new)
+    assert done.changes == (
+        "column 'customer_id' becomes 'customer'",
+        "column 'customer_id' is int32 and becomes int64",
+    )
+    messages = {
+        16: {"customer_id": 16},
+        17: {"customer": BIG},
+        18: {"customer": 18, "customer_id": 5},
+        19: {"customer": None, "customer_id": 6},
+        20: {},
+    }
+    lands(new, 20, lambda seq: messages[seq])
+    assert customers(new) == {
+        **{seq: (seq, None) for seq in range(1, 17)},
+        17: (BIG, None),
+        18: (18, {"customer_id": 5}),
+        19: (None, {"customer_id": 6}),
+        20: (None, None),
+    }
+    assert list(rewrite(new)) == []
+    is_exact(new, 3)
+    assert "customer_id" not in schema_of(config.path / "orders", config.sink).names
+
+
+def test_columns_of_both_names_become_one(config: PipelineConfig) -> None:
+    lands(
+        with_schema(config, id=WHOLE, buyer=TEXT), 10, lambda seq: {"id": seq, "buyer": f"b{seq}"}
+    )
+    lands(
+        with_schema(config, id=WHOLE, customer_id=TEXT, customer=TEXT),
+        20,
+        lambda seq: {"customer" if seq % 2 else "customer_id": f"c{seq}"},
+    )
+    names = {"buyer": "customer", "customer_id": "customer"}
+    new = renaming(config, names, id=WHOLE, customer=TEXT)
+    (done,) = rewrite(new)
+    assert len(done.changes) == 2
+    expected = {seq: (f"{'b' if seq <= 10 else 'c'}{seq}", None) for seq in range(1, 21)}
+    assert customers(new) == expected
+    is_exact(new, 2)
+
+
+def test_values_under_both_names_are_not_made_one(config: PipelineConfig) -> None:
+    old = with_schema(config, customer_id=TEXT, customer=TEXT)
+    lands(
+        old, 10, lambda seq: {"customer_id": "a", "customer": "b"} if seq > 7 else {"customer": "c"}
+    )
+    new = renaming(config, {"customer_id": "customer"}, customer=TEXT)
+    refusal = "rows of the table orders have values in 'customer' and in 'customer_id'"
+    with pytest.raises(SchemaError, match=f"3 {refusal}.*leave out the rename"):
+        list(rewrite(new))
+    assert [row["customer_id"] for row in orders(old).values()] == [*([None] * 7), *(["a"] * 3)]
+    assert not [*Folders(config.path).staging.glob("*")]
+
+
+def test_columns_of_two_types_are_not_made_one(config: PipelineConfig) -> None:
+    lands(with_schema(config, old=TEXT), 10, lambda seq: {"old": "a"})
+    new = renaming(config, {"old": "n"}, n=WHOLE)
+    with pytest.raises(SchemaError, match="'n' of the table orders was landed as string and is i"):
+        list(rewrite(new))
+    lands(with_schema(config, n=WHOLE), 20, lambda seq: {"n": seq})
+    with pytest.raises(SchemaError, match="so they cannot become one column 'n': name another"):
+        list(rewrite(new))
+
+
+def test_the_case_of_a_name_may_change(config: PipelineConfig) -> None:
+    lands(with_schema(config, Item=TEXT), 10, lambda seq: {"Item": f"i{seq}"})
+    new = renaming(config, {"Item": "item"}, item=TEXT)
+    assert len(list(rewrite(new))) == 1
+    lands(new, 12, lambda seq: {"Item" if seq == 11 else "item": f"i{seq}"})
+    assert [row["item"] for row in orders(new).values()] == [f"i{seq}" for seq in range(1, 13)]
+
+
+def test_of_two_rewrites_one_waits_for_the_user(config: PipelineConfig) -> None:
     narrow, wide = with_schema(config, n=INT32), with_schema(config, n=WHOLE)
     lands(narrow, 10, lambda seq: {"n": seq})
     refused: list[str] = []
@@ -247,15 +325,13 @@ def test_of_two_rewrites_one_waits_for_the_user(
             list(rewrite(wide))
         refused.append(str(busy.value))
 
-    hooked(again)
-    assert len(list(rewrite(wide))) == 1
+    with hooked("rewrite: before rows", once(again)):
+        assert len(list(rewrite(wide))) == 1
     assert len(refused) == 1
     is_exact(wide, 1)
 
 
-def test_a_commit_of_another_program_is_not_lost(
-    tmp_path: Path, hooked: Callable[[Callable[[], object]], None]
-) -> None:
+def test_a_commit_of_another_program_is_not_lost(tmp_path: Path) -> None:
     config = config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE)
     narrow, wide = with_schema(config, n=INT32), with_schema(config, n=WHOLE)
     lands(narrow, 10, lambda seq: {"n": seq})
@@ -264,27 +340,46 @@ def test_a_commit_of_another_program_is_not_lost(
         table = DeltaTable(str(config.path / "orders"))
         write_deltalake(table, ds.dataset(table.file_uris()).head(1), mode="append")
 
-    hooked(commit_another_row)
-    with pytest.raises(PipelineBusy, match="another program has changed the table orders"):
+    with (
+        hooked("rewrite: before rows", once(commit_another_row)),
+        pytest.raises(PipelineBusy, match="another program has changed the table orders"),
+    ):
         list(rewrite(wide))
     assert schema_of(config.path / "orders", "delta").field("n").type == "int32"
     assert len(rows_of(config.path / "orders", "delta")) == 11
 
 
-def test_an_interrupted_rewrite_leaves_the_table_as_it_was(
-    config: PipelineConfig, hooked: Callable[[Callable[[], object]], None]
-) -> None:
+def test_an_interrupted_rewrite_leaves_the_table_as_it_was(config: PipelineConfig) -> None:
     narrow, wide = with_schema(config, n=INT32), with_schema(config, n=WHOLE)
     lands(narrow, 25, lambda seq: {"n": seq})
 
     def stop() -> None:
         raise KeyboardInterrupt
 
-    hooked(stop)
-    with pytest.raises(KeyboardInterrupt):
+    with hooked("rewrite: before rows", once(stop)), pytest.raises(KeyboardInterrupt):
         list(rewrite(wide))
     is_exact(narrow, 3)
     lands(narrow, 30, lambda seq: {"n": seq})
     assert len(list(rewrite(wide))) == 1
     is_exact(wide, 4)
     assert not [*Folders(config.path).staging.glob("*")]
+
+
+def test_readers_see_all_rows_while_a_table_is_rewritten(config: PipelineConfig) -> None:
+    narrow, wide = with_schema(config, n=INT32), with_schema(config, n=WHOLE)
+    lands(narrow, 25, lambda seq: {"n": seq})
+    opened = files_of(config.path / "orders", config.sink)
+    seen: list[list[int]] = []
+
+    def read(_: object) -> None:
+        # In a thread of its own, as another program: the hook runs below the writer of the table.
+        with ThreadPoolExecutor(1) as reader:
+            rows = reader.submit(rows_of, config.path / "orders", config.sink).result(60)
+            seen.append(sorted(row["n"] for row in rows))
+
+    with hooked("rewrite: between rows", read):
+        assert len(list(rewrite(wide))) == 1
+    assert seen == [[*range(1, 26)]] * 6, "one for each file"
+    is_exact(wide, 3)
+    if config.sink == "delta":
+        assert ds.dataset(opened).count_rows() == 25, "a reader that has opened the old version"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
@@ -64,7 +64,8 @@ class SourceConfig:
     @property
     def source_options(self) -> SourceOptions:
         """The parsed and validated options. Raises `OptionError` for an invalid option."""
-        return SourceOptions.parse(self.options)
+        parsed = SourceOptions.parse(self.options)
+        return evolve(parsed, renames=tuple(self.renames.items()))
 
     @property
     def filter(self) -> str:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar, cast
 from twinstream.core.wire.subjects import BLANKS
 from twinstream.spark.errors import ConfigError
 
-__all__ = ["TomlTable"]
+__all__ = ["TomlTable", "near"]
 
 _Word = TypeVar("_Word", bound=str)
 

@@ -6,10 +6,8 @@ maps. No value changes by that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from operator import or_
 from typing import Final
 
 import pyarrow as pa
@@ -109,10 +107,16 @@ def changed_rows(
     if HOOKS:
         reached("rewrite: before rows", table)
     values = {name: _first_of(names) for name, names in change.sources.items()}
-    return (
-        pa.RecordBatch.from_arrays(part.columns, schema=change.columns)
-        for part in rows.to_batches(columns=values)
-    )
+    return _batches(table, rows.to_batches(columns=values), change.columns)
+
+
+def _batches(
+    table: str, parts: Iterable[pa.RecordBatch], columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        if HOOKS:
+            reached("rewrite: between rows", table)
+        yield pa.RecordBatch.from_arrays(part.columns, schema=columns)
 
 
 def _first_of(names: Sequence[str]) -> ds.Expression:
@@ -122,14 +126,11 @@ def _first_of(names: Sequence[str]) -> ds.Expression:
 
 def _refuse_two_values(table: str, rows: ds.Dataset, change: ColumnChange) -> None:
     for name, names in change.sources.items():
-        pairs = [
-            ds.field(one).is_valid() & ds.field(other).is_valid()
-            for one, other in combinations(names, 2)
-        ]
-        both = rows.count_rows(filter=reduce(or_, pairs)) if pairs else 0
-        if both:
-            raise SchemaError(
-                f"{both} rows of the table {table} have values in several of the columns"
-                f" {', '.join(map(repr, names))}, which cannot become one column {name!r}:"
-                " leave out the rename, or name another table"
-            )
+        for one, other in combinations(names, 2):
+            both = rows.count_rows(filter=ds.field(one).is_valid() & ds.field(other).is_valid())
+            if both:
+                raise SchemaError(
+                    f"{both} rows of the table {table} have values in {one!r} and in {other!r},"
+                    f" which cannot become one column {name!r}: leave out the rename, or name"
+                    " another table"
+                )
