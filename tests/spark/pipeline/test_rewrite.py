@@ -126,6 +126,17 @@ def test_types_widen_also_inside_other_types(config: PipelineConfig) -> None:
     is_exact(wide, 5)
 
 
+def test_sequences_may_be_decimals(config: PipelineConfig) -> None:
+    (source,) = config.sources
+    decimals = changed(config, options={**source.options, "uint64": "decimal"})
+    lands(with_schema(decimals, n=INT32), 20, lambda seq: {"n": seq})
+    wide = with_schema(decimals, n=WHOLE)
+    assert len(list(rewrite(wide))) == 1
+    lands(wide, 30, lambda seq: {"n": BIG})
+    assert [row["n"] for row in orders(wide).values()] == [*range(1, 21), *([BIG] * 10)]
+    is_exact(wide, 3)
+
+
 def test_a_wider_type_is_not_narrowed_again(config: PipelineConfig) -> None:
     wide = with_schema(config, n=WHOLE)
     lands(wide, 10, lambda seq: {"n": seq})

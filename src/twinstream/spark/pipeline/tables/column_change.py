@@ -16,8 +16,6 @@ import pyarrow.dataset as ds
 from attrs import frozen
 
 from twinstream.core.hooks import HOOKS, reached
-from twinstream.lake.objects.files import arrow_files
-from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.table_fit import check_columns
 
@@ -41,6 +39,13 @@ class ColumnChange:
     columns: pa.Schema
     sources: Mapping[str, tuple[str, ...]]
     texts: tuple[str, ...]
+
+    @property
+    def read_columns(self) -> pa.Schema:
+        """The columns with which the table is read: new types under the names that it has."""
+        return pa.schema(
+            [each.with_name(name) for each in self.columns for name in self.sources[each.name]]
+        )
 
 
 def change_of(
@@ -91,18 +96,12 @@ def _widened(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     return new if _WIDER.get(old) == new else old
 
 
-def changed_rows(
-    table: str, files: Sequence[str], change: ColumnChange, lake: ObjectFolder | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of files of a table with the columns of a change.
+def changed_rows(table: str, rows: ds.Dataset, change: ColumnChange) -> Iterator[pa.RecordBatch]:
+    """Return rows of a table with the columns of a change.
 
-    If `lake` is given, the names of the files are relative to it. Raises `SchemaError`, before the
-    first row is read, if a row has values under two names of one column.
+    `rows` were opened with `read_columns`. Raises `SchemaError`, before the first row is read, if a
+    row has values under two names of one column.
     """
-    columns = [
-        each.with_name(name) for each in change.columns for name in change.sources[each.name]
-    ]
-    rows = ds.dataset(list(files), schema=pa.schema(columns), filesystem=arrow_files(lake))
     _refuse_two_values(table, rows, change)
     if HOOKS:
         reached("rewrite: before rows", table)

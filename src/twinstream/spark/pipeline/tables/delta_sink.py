@@ -277,13 +277,14 @@ class DeltaSink:
         """
         delta = self._place.open(table)
         assert delta is not None, "a table that does not exist has no columns to change"
-        files = [str(self._place.path(table, each["path"])) for each in _actions(delta)]
-        rows = changed_rows(table, files, change, self._place.lake)
+        opened: Any = delta  # the types of its method are not complete
+        rows: ds.Dataset = opened.to_pyarrow_dataset(schema=change.read_columns)
+        changed = changed_rows(table, rows, change)
         try:
             with self._place.changed(table):
                 write_deltalake(
                     delta,
-                    pa.RecordBatchReader.from_batches(change.columns, rows),
+                    pa.RecordBatchReader.from_batches(change.columns, changed),
                     mode="overwrite",
                     schema_mode="overwrite",
                     # A commit on a later version would remove rows that were not read.
@@ -331,12 +332,8 @@ class _LettersWriter:
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
-    """Return the files of a table, with their paths and the bounds of their columns.
-
-    Files of earlier batches are first.
-    """
-    found = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
-    return sorted(found, key=lambda each: (each.get(f"min.{BATCH_COLUMN}") or 0, each["path"]))
+    """Return the files of a table, with their paths and the bounds of their columns."""
+    return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
 
 
 def _added(file: TaskFile) -> AddAction:

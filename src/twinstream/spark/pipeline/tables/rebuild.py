@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import pyarrow.dataset as ds
+
 from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.staging import files_in
@@ -60,8 +62,9 @@ class Rebuilt:
         """Write the rows of the folders of batches with other columns, one file for each batch."""
         for folder in batches:
             files = [str(file) for file in files_in(folder)]
-            rows = changed_rows(self._current.name, files, change)
-            write_rows(rows, change.columns, self._new / folder.name)
+            rows = ds.dataset(files, schema=change.read_columns)
+            changed = changed_rows(self._current.name, rows, change)
+            write_rows(changed, change.columns, self._new / folder.name)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
