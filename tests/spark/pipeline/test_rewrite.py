@@ -295,6 +295,22 @@ def test_columns_of_both_names_become_one(config: PipelineConfig) -> None:
     is_exact(new, 2)
 
 
+def test_a_process_that_runs_meanwhile_may_land_the_old_name_again(
+    config: PipelineConfig,
+) -> None:
+    old = with_schema(config, id=WHOLE, customer_id=TEXT)
+    new = renaming(config, {"customer_id": "customer"}, id=WHOLE, customer=TEXT)
+    lands(old, 10, lambda seq: {"customer_id": f"c{seq}"})
+    assert len(list(rewrite(new))) == 1
+    lands(old, 20, lambda seq: {"customer_id": f"c{seq}"})
+    with pytest.raises(SchemaError, match="'customer_id' becomes 'customer'"):
+        lands(new, 30, lambda seq: {})
+    assert len(list(rewrite(new))) == 1
+    lands(new, 30, lambda seq: {"customer": f"c{seq}"})
+    assert customers(new) == {seq: (f"c{seq}", None) for seq in range(1, 31)}
+    is_exact(new, 3)
+
+
 def test_values_under_both_names_are_not_made_one(config: PipelineConfig) -> None:
     old = with_schema(config, customer_id=TEXT, customer=TEXT)
     lands(
