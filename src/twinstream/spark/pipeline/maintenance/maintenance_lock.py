@@ -9,7 +9,7 @@ from pathlib import Path
 from twinstream.spark.errors import CheckpointError, SparkSourceError
 from twinstream.spark.pipeline.letters.finish import finish_interrupted
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
-from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import possible_tables
 from twinstream.spark.pipeline.state.source_state import SourceState
@@ -47,15 +47,22 @@ def maintenance_lock(
         finished: dict[str, LettersReport] = {}
         for source in config.sources:
             finished[source.name] = finish_interrupted(config, source)
-            state = SourceState.of(config, source)
-            plan = state.journal.unfinished()
-            if plan is None:
-                continue
-            held = (state.sink.holds(table, plan.batch) for table in possible_tables(source))
-            if not may_be_planned or any(held):
-                file = " with the schema that it began with" if may_be_planned else ""
-                raise CheckpointError(
-                    f"a batch of source {source.name} was interrupted; finish it first{file}:"
-                    " twinstream pipeline run --once"
-                )
+            _refuse_unfinished(config, source, may_be_planned=may_be_planned)
         yield finished
+
+
+def _refuse_unfinished(
+    config: PipelineConfig, source: SourceConfig, *, may_be_planned: bool
+) -> None:
+    state = SourceState.of(config, source)
+    plan = state.journal.unfinished()
+    if plan is None:
+        return
+    is_held = any(state.sink.holds(table, plan.batch) for table in possible_tables(source))
+    if may_be_planned and not is_held:
+        return
+    schema = ", with the schema that it began with" if may_be_planned else ""
+    raise CheckpointError(
+        f"a batch of source {source.name} was interrupted; finish it first{schema}:"
+        " twinstream pipeline run --once"
+    )

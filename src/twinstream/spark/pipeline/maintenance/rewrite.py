@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
-from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
-from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.source_columns import due_changes
 
 __all__ = ["Rewritten", "rewrite"]
@@ -45,16 +47,18 @@ def rewrite(config: PipelineConfig) -> Iterator[Rewritten]:
         CheckpointError: if a table has rows of an unfinished batch. Finish it first, with the file
             that it began with.
     """
-    folder_of_files(config, "rewrite")
+    folders = Folders.of(folder_of_files(config, "rewrite"))
     with maintenance_lock(config, "rewrite", may_be_planned=True):
-        states = [(SourceState.of(config, each), each) for each in config.sources]
+        sink = open_sink(config)
         due = [
-            (state.sink, table, change)
-            for state, source in states
-            for table, change in due_changes(
-                state.sink, source, tables_of(source, state.journal.entries().values())
-            )
+            found
+            for source in config.sources
+            for found in due_changes(sink, source, _tables(folders, source))
         ]
-        for sink, table, change in due:
+        for table, change in due:
             sink.change(table, change)
             yield Rewritten(table=table, changes=change.texts)
+
+
+def _tables(folders: Folders, source: SourceConfig) -> list[str]:
+    return tables_of(source, journal_of(folders, source).entries().values())
