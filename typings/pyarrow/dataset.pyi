@@ -32,6 +32,21 @@ class Dataset:
         batch_size: int = ...,
     ) -> Iterator[RecordBatch]: ...
 
+class Fragment: ...
+class FileFormat: ...
+
+class FileSystemDataset(Dataset):
+    format: FileFormat
+    filesystem: FileSystem
+    def __init__(
+        self,
+        fragments: Sequence[Fragment],
+        schema: Schema,
+        format: FileFormat,
+        filesystem: FileSystem,
+    ) -> None: ...
+    def get_fragments(self) -> Iterator[Fragment]: ...
+
 def dataset(
     source: Sequence[str], *, schema: Schema | None = None, filesystem: FileSystem | None = None
 ) -> Dataset: ...

@@ -226,9 +226,7 @@ def test_a_batch_that_is_in_a_table_must_be_finished_first(config: PipelineConfi
     plan = work.next_plan(1, journal.last())
     assert plan is not None
     work.land(journal.planned(plan), journal.last())
-    with pytest.raises(
-        CheckpointError, match="finish it first, with the schema that it began"
-    ):
+    with pytest.raises(CheckpointError, match="finish it first, with the schema that it began"):
         list(rewrite(wide))
     lands(narrow, 20, lambda seq: {"n": 7})
     assert len(list(rewrite(wide))) == 1

@@ -31,7 +31,7 @@ from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import task_file
+from twinstream.spark.landing.table_files import TableFiles, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
 from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
@@ -277,16 +277,14 @@ class DeltaSink:
         """
         delta = self._place.open(table)
         assert delta is not None, "a table that does not exist has no columns to change"
-        opened: Any = delta  # the types of its method are not complete
-        rows: ds.Dataset = opened.to_pyarrow_dataset(schema=change.read_columns)
-        changed = changed_rows(table, rows, change)
+        attempt = self._place.files("_rewrite", "rewrite-")
         try:
+            files = attempt.into(table, _rewritten(table, delta, change, attempt.folder))
             with self._place.changed(table):
-                write_deltalake(
-                    delta,
-                    pa.RecordBatchReader.from_batches(change.columns, changed),
-                    mode="overwrite",
-                    schema_mode="overwrite",
+                delta.create_write_transaction(
+                    list(map(_added, files)),
+                    "overwrite",
+                    Schema.from_arrow(change.columns),
                     # A commit on a later version would remove rows that were not read.
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -295,6 +293,8 @@ class DeltaSink:
                 f"another program has changed the table {table} meanwhile, so its columns were not"
                 " changed: run the command again"
             ) from error
+        finally:
+            attempt.close()
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
@@ -329,6 +329,25 @@ class _LettersWriter:
         # No source has a dot in its name.
         self.name: Final = f"{source.name}.letters"
         self.id: Final = f"{source.id}.letters.{plan.folder}"
+
+
+def _rewritten(
+    table: str, delta: DeltaTable, change: ColumnChange, folder: Path | LakeOutput
+) -> list[TaskFile]:
+    """Write each file of a table with other columns into `folder`, and return the new files.
+
+    One file is in memory in parts at a time. deltalake itself would read the whole table ahead.
+    """
+    opened: Any = delta  # the types of its method are not complete
+    rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(schema=change.read_columns)
+    found: list[TaskFile] = []
+    for fragment in rows.get_fragments():
+        old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
+        new = TableFiles(folder)
+        for part in changed_rows(table, old, change):
+            new.add(table, part)
+        found += new.finish("_seq")
+    return found
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
