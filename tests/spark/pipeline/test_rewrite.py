@@ -317,11 +317,30 @@ def test_values_under_both_names_are_not_made_one(config: PipelineConfig) -> Non
         old, 10, lambda seq: {"customer_id": "a", "customer": "b"} if seq > 7 else {"customer": "c"}
     )
     new = renaming(config, {"customer_id": "customer"}, customer=TEXT)
-    refusal = "rows of the table orders have values in 'customer' and in 'customer_id'"
-    with pytest.raises(SchemaError, match=f"3 {refusal}.*leave out the rename"):
+    refusal = "the table orders has rows with different values in 'customer' and 'customer_id'"
+    with pytest.raises(SchemaError, match=f"{refusal}.*leave out the rename"):
         list(rewrite(new))
     assert [row["customer_id"] for row in orders(old).values()] == [*([None] * 7), *(["a"] * 3)]
     assert not [*Folders(config.path).staging.glob("*")]
+
+
+def test_equal_values_under_both_names_are_one(config: PipelineConfig) -> None:
+    old = with_schema(config, customer_id=TEXT, customer=TEXT)
+    lands(old, 10, lambda seq: {"customer_id": f"c{seq}", "customer": f"c{seq}"})
+    new = renaming(config, {"customer_id": "customer"}, customer=TEXT)
+    assert len(list(rewrite(new))) == 1
+    assert customers(new) == {seq: (f"c{seq}", None) for seq in range(1, 11)}
+
+
+def test_structs_under_both_names_are_not_made_one(config: PipelineConfig) -> None:
+    old = with_schema(config, old=record(n=WHOLE), new=record(n=WHOLE))
+    lands(old, 10, lambda seq: {"old" if seq % 2 else "new": {"n": seq}})
+    new = renaming(config, {"old": "new"}, new=record(n=WHOLE))
+    assert len(list(rewrite(new))) == 1
+    assert [row["new"] for row in orders(new).values()] == [{"n": seq} for seq in range(1, 11)]
+    lands(old, 20, lambda seq: {"old": {"n": seq}, "new": {"n": seq}})
+    with pytest.raises(SchemaError, match="has rows with different values in 'new' and 'old'"):
+        list(rewrite(new))
 
 
 def test_columns_of_two_types_are_not_made_one(config: PipelineConfig) -> None:

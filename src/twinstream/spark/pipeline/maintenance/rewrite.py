@@ -41,7 +41,8 @@ def rewrite(config: PipelineConfig) -> Iterator[Rewritten]:
 
     Raises:
         SchemaError: if the columns of a table do not fit its schema even with wider types and new
-            names, or if a row has values under two names of one column. Nothing is changed.
+            names. Nothing is changed. Also if a row has two values of one column; this table is not
+            changed.
         SparkSourceError: if the lake is on an object store. Nothing is changed.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if a table has rows of an unfinished batch. Finish it first, with the file

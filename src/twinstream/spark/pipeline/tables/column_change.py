@@ -32,8 +32,8 @@ class ColumnChange:
     """A change of a table's columns.
 
     `columns` are all columns afterwards. `sources` has, for each of them, the names of the columns
-    in the table that have its values; of several, a row has a value in one. `texts` say what
-    changes, without a change there are none.
+    in the table that have its values; of several, a row has one value. `texts` say what changes;
+    without a change there are none.
     """
 
     columns: pa.Schema
@@ -100,7 +100,7 @@ def changed_rows(table: str, rows: ds.Dataset, change: ColumnChange) -> Iterator
     """Return rows of a table with the columns of a change.
 
     `rows` were opened with `read_columns`. Raises `SchemaError`, before the first row is read, if a
-    row has values under two names of one column.
+    row has different values under two names of one column.
     """
     _refuse_two_values(table, rows, change)
     if HOOKS:
@@ -124,12 +124,18 @@ def _first_of(names: Sequence[str]) -> ds.Expression:
 
 
 def _refuse_two_values(table: str, rows: ds.Dataset, change: ColumnChange) -> None:
-    for name, names in change.sources.items():
-        for one, other in combinations(names, 2):
-            both = rows.count_rows(filter=ds.field(one).is_valid() & ds.field(other).is_valid())
-            if both:
+    for column in change.columns:
+        for one, other in combinations(change.sources[column.name], 2):
+            if rows.count_rows(filter=_differ(column.type, one, other)):
                 raise SchemaError(
-                    f"{both} rows of the table {table} have values in {one!r} and in {other!r},"
-                    f" which cannot become one column {name!r}: leave out the rename, or name"
-                    " another table"
+                    f"the table {table} has rows with different values in {one!r} and {other!r}, so"
+                    f" they cannot become one column {column.name!r}: leave out the rename, or"
+                    " name another table"
                 )
+
+
+def _differ(kind: pa.DataType, one: str, other: str) -> ds.Expression:
+    """Return an expression for rows with two values. Arrow cannot compare structs and lists."""
+    if pa.types.is_nested(kind):
+        return ds.field(one).is_valid() & ds.field(other).is_valid()
+    return pc.not_equal(ds.field(one), ds.field(other))

@@ -272,7 +272,7 @@ class DeltaSink:
     def change(self, table: str, change: ColumnChange) -> None:
         """Widen and rename columns of a table, in all rows, in one transaction.
 
-        Raises `SchemaError`, before any change, if a row has values under two names of one column,
+        Raises `SchemaError`, before any change, if a row has two values of one column,
         and `PipelineBusy` if another program changes the table meanwhile.
         """
         delta = self._place.open(table)

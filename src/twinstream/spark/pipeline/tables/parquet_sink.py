@@ -100,7 +100,7 @@ class ParquetSink:
     def change(self, table: str, change: ColumnChange) -> None:
         """Widen and rename columns of a table, in all rows, atomically.
 
-        Raises `SchemaError`, before any change, if a row has values under two names of one column.
+        Raises `SchemaError`, before any change, if a row has two values of one column.
         """
         with Rebuilt(self.folders, table) as new:
             new.change(batch_folders(self.folders.root / table).values(), change)

@@ -96,7 +96,7 @@ class Sink(Protocol):
     def change(self, table: str, change: ColumnChange) -> None:
         """Widen and rename columns of a table that exists, in all rows, atomically.
 
-        Raises `SchemaError`, before any change, if a row has values under two names of one column.
+        Raises `SchemaError`, before any change, if a row has two values of one column.
         """
         ...
 
