@@ -1,13 +1,15 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
-`python crash_points.py KIND FOLDER SEED COUNT` lands three batches into tables of one kind, joins
-their files, replaces a batch, lands the dead letters again under another schema, and vacuums; Spark
-has no part in it.
+`python crash_points.py JOB KIND FOLDER SEED COUNT` does a job with tables of one kind; Spark has no
+part in it. The job `all` lands three batches, joins their files, replaces a batch, lands the dead
+letters again under another schema, and vacuums. The job `rewrite` lands them, gives a column
+another type and name, and vacuums.
 For COUNT of the points (0: all) a process dies there without any cleaning up, and another one does
 the same work again, as a new run does. Prints how many points there are and which were tried; ends
 with an error when rows are missing or doubled.
 
-Python tells an audit hook of each file that it opens, renames, links or removes. All work is done
+Python tells an audit hook of each file that it opens, renames, links or removes. Further points are
+those of a rewrite, whose files deltalake writes without Python. All work is done
 in forked processes, for the threads of Arrow do not outlive a fork.
 """
 
@@ -21,10 +23,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, journal_in, land_all, relaxed
-from tests.spark.pipelines import config_of
+from tests.spark.drivers import (
+    SOURCE,
+    FakeEngine,
+    FakeLeader,
+    changed,
+    journal_in,
+    land_all,
+    relaxed,
+    with_schema,
+)
+from tests.spark.pipelines import config_of, rows_of
+from twinstream.core.hooks import HOOKS
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.task_report import files_by_table
 from twinstream.spark.landing.land_job import LandJob
@@ -32,6 +44,7 @@ from twinstream.spark.landing.staging import Staging
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.rewrite import rewrite
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import read_landed, tables_of
@@ -48,6 +61,14 @@ OF_ALL = SOURCE.replace('table = "orders"\n', "")
 BATCHES, ROWS = 3, 10
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
+
+
+@frozen
+class Job:
+    """Work that may be done again after a death, and what must be true of its tables."""
+
+    work: Callable[[PipelineConfig], None]
+    check: Callable[..., None]
 
 
 def work(config: PipelineConfig) -> None:
@@ -93,22 +114,60 @@ def check(config: PipelineConfig, *, finished: bool) -> None:
         assert not LocalStore(Folders(config.path).state).unfinished()
 
 
+def work_rewrite(config: PipelineConfig) -> None:
+    land_all(
+        with_schema(config, id={"type": "integer", "format": "int32"}), FakeLeader(BATCHES * ROWS)
+    )
+    list(
+        rewrite(changed(with_schema(config, number={"type": "integer"}), renames={"id": "number"}))
+    )
+    vacuum(config, keep=0)
+
+
+def check_rewrite(config: PipelineConfig, *, finished: bool) -> None:
+    """Find every row once at any time, with all values in the old column, or all in the new one."""
+    entries = journal_in(config).entries()
+    rows = rows_of(config.path / "orders", config.sink) if entries else []
+    expected = [seq for each in entries.values() for seq in range(each.start, each.end)]
+    by_seq = sorted(rows, key=lambda row: row["_seq"])
+    number = "number" if rows and "number" in rows[0] else "id"
+    assert not finished or (number == "number" and len(entries) == BATCHES)
+    # A batch that was interrupted before its entry may have rows already.
+    assert [row["_seq"] for row in by_seq][: len(expected)] == expected
+    assert len(by_seq) == len({row["_seq"] for row in by_seq})
+    assert {row["_seq"]: row.get(number) for row in rows} == {
+        row["_seq"]: row["_seq"] if row["_seq"] % 10 else None for row in rows
+    }
+    if finished:
+        assert set(rows[0]) >= {"number", "_extra"}
+        assert not set(rows[0]) & {"id"}
+        assert not Folders(config.path).staging.exists()
+        assert not Folders(config.path).replaced.exists()
+
+
+JOBS = {"all": Job(work, check), "rewrite": Job(work_rewrite, check_rewrite)}
+
+
 def die_at(point: int, root: Path) -> Callable[[], int]:
     """Let this process die at the n-th change below `root`; return what counts them."""
     seen = 0
     mark = str(root)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal seen
         if event not in CHANGES or not str(arguments[0]).startswith(mark):
             return
         if event == "open" and isinstance(arguments[2], int) and not arguments[2] & os.O_ACCMODE:
             return
+        count(event)
+
+    def count(_: object) -> None:
+        nonlocal seen
         if seen == point:
             os._exit(DIED)
         seen += 1
 
     sys.addaudithook(hook)
+    HOOKS["rewrite: before rows"] = HOOKS["rewrite: between rows"] = count
     return lambda: seen
 
 
@@ -134,46 +193,47 @@ def config_in(folder: Path, kind: str) -> PipelineConfig:
     return config_of(folder, sink, "nats://127.0.0.1:1", OF_ALL + LAYOUTS[layout])
 
 
-def count_points(folder: Path, kind: str) -> int:
+def count_points(folder: Path, kind: str, job: Job) -> int:
     config = config_in(folder / "count", kind)
 
     def counted() -> None:
         seen = die_at(-1, config.path)
-        work(config)
-        check(config, finished=True)
+        job.work(config)
+        job.check(config, finished=True)
         (folder / "points").write_text(str(seen()))
 
     assert in_child(counted) == 0, "the work fails by itself"
     return int((folder / "points").read_text())
 
 
-def try_point(folder: Path, kind: str, point: int) -> None:
+def try_point(folder: Path, kind: str, job: Job, point: int) -> None:
     config = config_in(folder / f"point-{point}", kind)
 
     def dying() -> None:
         die_at(point, config.path)
-        work(config)
+        job.work(config)
 
     def after() -> None:
-        check(config, finished=False)
-        work(config)
-        check(config, finished=True)
-        work(config)
-        check(config, finished=True)
+        job.check(config, finished=False)
+        job.work(config)
+        job.check(config, finished=True)
+        job.work(config)
+        job.check(config, finished=True)
 
     assert in_child(dying) == DIED, f"point {point}: it did not die"
     assert in_child(after) == 0, f"point {point}: not exact afterwards"
 
 
-def main(kind: str, folder: Path, seed: int, count: int) -> None:
-    points = count_points(folder, kind)
+def main(name: str, kind: str, folder: Path, seed: int, count: int) -> None:
+    job = JOBS[name]
+    points = count_points(folder, kind, job)
     chosen = range(points)
     if count:
         chosen = sorted(random.Random(seed).sample(chosen, min(count, points)))
     for point in chosen:
-        try_point(folder, kind, point)
-    print(f"{kind}: {len(chosen)} of {points} points, all exact")
+        try_point(folder, kind, job, point)
+    print(f"{name}, {kind}: {len(chosen)} of {points} points, all exact")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))

@@ -171,10 +171,7 @@ def landed(config: PipelineConfig) -> tuple[int, int]:
 
 def relaxed(config: PipelineConfig) -> PipelineConfig:
     """Return the pipeline with a schema that each message fits, and the local engine."""
-    (source,) = config.sources
-    schema = json.dumps({"type": "object", "properties": SCHEMA["properties"]})
-    changed_options = {**source.options, "jsonSchema": schema}
-    return evolve(changed(config, options=changed_options), engine="local")
+    return with_schema(config, **SCHEMA["properties"])
 
 
 def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
@@ -201,6 +198,13 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
         assert found == (len(seqs), len(set(seqs))), table
         rows, distinct = rows + found[0], distinct + found[1]
     return rows, distinct
+
+
+def with_schema(config: PipelineConfig, **members: Any) -> PipelineConfig:
+    """Return the pipeline with another schema of its source, and the local engine."""
+    schema = json.dumps({"type": "object", "properties": members})
+    options = {**config.sources[0].options, "jsonSchema": schema}
+    return evolve(changed(config, options=options), engine="local")
 
 
 def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:

@@ -15,6 +15,7 @@ class Field:
     type: DataType
     nullable: bool
     metadata: dict[bytes, bytes] | None
+    def with_name(self, name: str) -> Field: ...
     def with_type(self, new_type: DataType) -> Field: ...
     def remove_metadata(self) -> Field: ...
 
@@ -120,6 +121,7 @@ class RecordBatch:
     num_rows: int
     nbytes: int
     schema: Schema
+    columns: list[Array]
     @staticmethod
     def from_arrays(
         arrays: Sequence[Array], names: list[str] | None = None, *, schema: Schema | None = None

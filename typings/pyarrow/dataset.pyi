@@ -1,6 +1,6 @@
 """Tables of many files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from . import RecordBatch, RecordBatchReader, Schema
 from .fs import FileSystem
@@ -15,6 +15,7 @@ class Expression:
     def __or__(self, other: Expression) -> Expression: ...
     def __invert__(self) -> Expression: ...
     def is_null(self) -> Expression: ...
+    def is_valid(self) -> Expression: ...
     def isin(self, values: Sequence[int]) -> Expression: ...
 
 class Fragment: ...
@@ -29,17 +30,20 @@ class Scanner:
 
 class Dataset:
     schema: Schema
+    def count_rows(self, *, filter: Expression | None = None) -> int: ...
     def replace_schema(self, schema: Schema) -> Dataset: ...
     def scanner(self) -> Scanner: ...
     def to_batches(
         self,
         *,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, Expression] | None = None,
         filter: Expression | None = None,
         batch_size: int = ...,
     ) -> Iterator[RecordBatch]: ...
 
 class FileSystemDataset(Dataset):
+    format: ParquetFileFormat
+    filesystem: FileSystem
     def __init__(
         self,
         fragments: Sequence[Fragment],
@@ -47,6 +51,7 @@ class FileSystemDataset(Dataset):
         format: ParquetFileFormat,
         filesystem: FileSystem,
     ) -> None: ...
+    def get_fragments(self) -> Iterator[Fragment]: ...
 
 def dataset(
     source: Sequence[str], *, schema: Schema | None = None, filesystem: FileSystem | None = None

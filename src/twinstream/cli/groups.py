@@ -108,6 +108,7 @@ PIPELINE_COMMANDS: Final = {
     "letters": "twinstream.cli.groups:letters",
     "replay": "twinstream.cli.pipeline.replay:replay",
     "report": "twinstream.cli.pipeline.report:report",
+    "rewrite": "twinstream.cli.pipeline.rewrite:rewrite",
     "run": "twinstream.cli.pipeline.run:run",
     "spec": "twinstream.cli.pipeline.spec:spec",
     "vacuum": "twinstream.cli.pipeline.vacuum:vacuum",

@@ -47,6 +47,8 @@ Point = Literal[
     "replay: before journal",
     "replay: before table",
     "request: before wait",
+    "rewrite: before rows",
+    "rewrite: between rows",
     "session: before fail",
     "session: before notice",
     "session: before ready wait",

@@ -313,14 +313,19 @@ def test_letters_that_could_not_be_published_are_named(
     assert (as_json.exit_code, done["refused"]) == (1, list(range(10, 101, 10)))
 
 
-@pytest.mark.parametrize("command", ["replay", "letters replay"])
-def test_a_replay_in_a_lake_on_s3_is_refused_at_once(run: Run, orders: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [("replay", ["--from", "1"]), ("letters replay", ["--from", "1"]), ("rewrite", [])],
+)
+def test_changes_of_a_lake_on_s3_are_refused_at_once(
+    run: Run, orders: Path, command: str, more: list[str]
+) -> None:
     """It asks neither the user nor the server, which does not exist."""
     text = orders.read_text().replace(
         'path = "lake"', 'path = "s3://no-bucket/lake"\nsink = "delta"'
     )
     orders.write_text(f'{text}\n[storage]\nendpoint = "http://127.0.0.1:1"\n')
-    result = run("pipeline", *command.split(), "--config", str(orders), "--from", "1")
+    result = run("pipeline", *command.split(), "--config", str(orders), *more)
     said = (
         f"error: pipeline {command} is for lakes on a file system, and"
         " this one is s3://no-bucket/lake: land the messages into another folder, with the start"

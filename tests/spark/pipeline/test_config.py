@@ -105,6 +105,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         commit = "bookmark"
         bookmark = "lake"
         max_messages = 500
+        rename = { number = "id", "no." = "id" }
         options = { minPartitions = 4, failOnDataLoss = false }
         [[source]]
         stream = "EVENTS"
@@ -131,6 +132,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "minPartitions": "4",
         "failOnDataLoss": "false",
     }
+    assert orders.renames == {"number": "id", "no.": "id"}
+    assert orders.source_options.renames == (("number", "id"), ("no.", "id"))
     assert (orders.start, orders.bookmark, orders.dead_letters) == (
         7, "lake", "dead_letters/source=orders",
     )  # fmt: skip
@@ -252,6 +255,29 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("rename", "message"),
+    [
+        (
+            '{a = "idd"}',
+            "rename: 'a' becomes 'idd', but the schema has no member 'idd'; did you mean",
+        ),
+        ('{id = "id"}', "rename: 'id' becomes 'id', but the schema still has a member 'id'"),
+        ('{_seq = "id"}', "rename: '_seq' is no member, but a column that each table has"),
+        ('{_batch_id = "id"}', "rename: '_batch_id' is no member"),
+        ("{a = 1}", r"\[rename\]: a: must be a text"),
+        ('"id"', r"rename: must be a table"),
+    ],
+)
+def test_renames_that_mean_nothing_are_refused(tmp_path: Path, rename: str, message: str) -> None:
+    (tmp_path / "order.json").write_text(SCHEMA)
+    source = f'{SOURCE}format = "json"\nschema = "order.json"\nrename = {rename}'
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, HEAD + source)
+    with pytest.raises(ConfigError, match='rename: needs format = "json"'):
+        read(tmp_path, HEAD + SOURCE + 'rename = {a = "b"}')
 
 
 @pytest.mark.parametrize(

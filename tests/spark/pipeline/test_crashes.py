@@ -21,14 +21,19 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
-    "kind", [*SINKS, *(f"{sink}-{layout}" for sink in SINKS for layout in LAYOUTS)]
+    ("job", "kind"),
+    [
+        *(("all", sink) for sink in SINKS),
+        *(("all", f"{sink}-{layout}") for sink in SINKS for layout in LAYOUTS),
+        *(("rewrite", sink) for sink in SINKS),
+    ],
 )
-def test_soak_death_at_any_change_of_a_file(kind: str, tmp_path: Path) -> None:
+def test_soak_death_at_any_change_of_a_file(job: str, kind: str, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [*program, kind, str(tmp_path), str(seed), str(rounds(12, 0))],
+        [*program, job, kind, str(tmp_path), str(seed), str(rounds(12, 0))],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

@@ -127,5 +127,9 @@ def test_what_spark_would_mix_up_is_refused(tmp_path: Path) -> None:
     config = config_of(tmp_path, "parquet", "nats://127.0.0.1:4222", *sources)
     with pytest.raises(ConfigError, match="source A: the project has another table 'events'"):
         write_project(config, tmp_path / "project")
+    source = 'stream = "A"\nformat = "json"\nschema = "order.json"\nrename = {number = "id"}'
+    renaming = config_of(tmp_path, "parquet", "nats://127.0.0.1:4222", source)
+    with pytest.raises(ConfigError, match="source A: rename: is not possible in a project"):
+        write_project(renaming, tmp_path / "project")
     with pytest.raises(ConfigError, match="folder of another name"):
         write_project(config, tmp_path / "my project")

@@ -73,6 +73,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "pipeline letters replay": "twinstream pipeline letters replay --config orders.toml",
     "pipeline replay": "twinstream pipeline replay --config orders.toml --from 1 --to 500",
     "pipeline report": "twinstream pipeline report --config orders.toml",
+    "pipeline rewrite": "twinstream pipeline rewrite --config orders.toml",
     "pipeline run": "twinstream pipeline run --config orders.toml --every 60s",
     "pipeline spec": "twinstream pipeline spec --config orders.toml",
     "pipeline vacuum": "twinstream pipeline vacuum --config orders.toml --keep 7d",

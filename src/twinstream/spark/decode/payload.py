@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import JsonDecoder
 from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
+from twinstream.spark.decode.new_names import NewNames
 
 __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
 
@@ -53,9 +54,20 @@ class PayloadDecoder(Protocol):
 
 
 class JsonPayloads:
-    """A decoder of JSON objects with the given members."""
+    """A decoder of JSON objects with the given members.
 
-    def __init__(self, columns: pa.Schema, *, lenient: bool, keep_extras: bool) -> None:
+    `renames` has the new names of members, by the old names that messages may have.
+    """
+
+    def __init__(
+        self,
+        columns: pa.Schema,
+        *,
+        lenient: bool,
+        keep_extras: bool,
+        renames: Mapping[str, str] | None = None,
+    ) -> None:
+        self._new_names = NewNames(renames) if renames else None
         self._decoder = JsonDecoder(
             fields.record(*columns), lenient=lenient, keep_extras=keep_extras
         )
@@ -66,6 +78,8 @@ class JsonPayloads:
 
         A payload that does not match the schema raises no error; see `Payload`.
         """
+        if self._new_names is not None:
+            payloads = self._new_names.apply(payloads)
         found = self._decoder.decode(payloads)
         # `flatten` turns a null row into a null in each column.
         columns = dict(zip(self._types, found.rows.flatten(), strict=True))

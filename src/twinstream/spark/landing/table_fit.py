@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.partitions import check_partitions
 from twinstream.spark.landing.staging import files_in
 
-__all__ = ["check_columns", "check_fit", "has_all"]
+__all__ = ["check_columns", "check_fit", "file_schemas", "has_all"]
 
 
 def check_fit(table: Path, files: Sequence[Path]) -> None:
@@ -30,13 +30,18 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
     if not files:
         return
     new = pq.read_schema(files[0])
+    for known in file_schemas(table):
+        check_partitions(table.name, known, new)
+        check_columns(table.name, known, new)
+        if has_all(known, new):
+            return
+
+
+def file_schemas(table: Path) -> Iterator[pa.Schema]:
+    """Yield the columns of each file of a Parquet table, from the newest batch to the oldest."""
     for folder in reversed(batch_folders(table).values()):
         for file in files_in(folder):
-            known = pq.read_schema(file)
-            check_partitions(table.name, known, new)
-            check_columns(table.name, known, new)
-            if has_all(known, new):
-                return
+            yield pq.read_schema(file)
 
 
 def check_columns(table: str, known: pa.Schema, new: pa.Schema) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow.parquet as pq
+from attrs import frozen
 
 from twinstream.disk.safe_files import sync
 from twinstream.lake.objects.folder import ObjectFolder
@@ -25,7 +26,15 @@ from twinstream.spark.landing.table_fit import check_fit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BatchWriter", "ParquetBatch", "folders_in", "local_url", "put_landed", "refuse_taken"]
+__all__ = [
+    "BatchWriter",
+    "Fitting",
+    "ParquetBatch",
+    "folders_in",
+    "local_url",
+    "put_landed",
+    "refuse_taken",
+]
 
 
 def local_url(path: Path) -> str:
@@ -87,13 +96,34 @@ class BatchWriter(Protocol):
         ...
 
 
+@frozen
+class Fitting:
+    """The columns of files that fit a table, and the state of the table's folder then.
+
+    Any process that adds or replaces a batch changes the state, which is the inode of the folder
+    and the time of its last change.
+    """
+
+    columns: pa.Schema
+    state: tuple[int, int]
+
+    @classmethod
+    def of(cls, table: Path, files: Sequence[Path]) -> Fitting:
+        """Return the columns of the first file, with the state of the table now."""
+        try:
+            found = table.stat()
+        except FileNotFoundError:
+            return cls(pq.read_schema(files[0]), (0, 0))
+        return cls(pq.read_schema(files[0]), (found.st_ino, found.st_mtime_ns))
+
+
 class ParquetBatch:
     """The writer of one batch to Parquet tables below `root`, with one rename per table.
 
     `writer` is the name of the source or stream that lands the batch. `fits` maps a table to
     the columns of the last files that were compared with the table. Files with the same columns are
-    not compared again, because a comparison reads folders of the table. The caller may pass one
-    dictionary for all batches, if no other process writes to the tables.
+    not compared again, because a comparison reads folders of the table, unless another process has
+    changed the table since. The caller may pass one dictionary for all batches.
     """
 
     def __init__(
@@ -102,7 +132,7 @@ class ParquetBatch:
         staging: Path,
         number: int,
         writer: str,
-        fits: dict[str, pa.Schema] | None = None,
+        fits: dict[str, Fitting] | None = None,
     ) -> None:
         self._root: Final = root
         self._fits: Final = {} if fits is None else fits
@@ -141,6 +171,7 @@ class ParquetBatch:
             self._check_fit(table, paths)
             try:
                 written = Written(table, self._staging.put(paths, target))
+                self._record_fit(table, written.files)
             except OSError:
                 written = self.found(table)
                 if written is None:
@@ -151,10 +182,13 @@ class ParquetBatch:
         return written
 
     def _check_fit(self, table: str, files: Sequence[Path]) -> None:
-        columns = pq.read_schema(files[0]) if files else None
-        if columns is not None and columns != self._fits.get(table):
+        known = self._fits.get(table)
+        if files and (known is None or known != Fitting.of(self._root / table, files)):
             check_fit(self._root / table, files)
-            self._fits[table] = columns
+
+    def _record_fit(self, table: str, files: Sequence[Path]) -> None:
+        if files:
+            self._fits[table] = Fitting.of(self._root / table, files)
 
     def _home(self, table: str) -> Path:
         return self._root / table / f"{BATCH_FOLDER}{self._number}"

@@ -39,7 +39,8 @@ def position_of(batch: BatchEntry | Plan) -> Position:
 def schema_digest(options: SourceOptions) -> str:
     """Return a digest of the options that decide into which table and columns a message goes."""
     schema = None if options.json_schema is None else read_json(options.json_schema)
-    layout = [options.value_format, schema, options.uint64, options.include_headers]
+    layout: list[object] = [options.value_format, schema, options.uint64, options.include_headers]
+    layout += options.renames
     if options.bucket is not None:
         layout.append("bucket")
     return hashlib.sha256(json.dumps(layout, sort_keys=True).encode()).hexdigest()[:16]

@@ -62,10 +62,16 @@ def code_of(config: PipelineConfig) -> str:
     """Return the text of the Python module for a pipeline.
 
     Raises `ConfigError` if the name of a table is not a valid Python name, or if the names of two
-    tables are equal, ignoring case.
+    tables are equal, ignoring case, or if a source renames columns.
     """
     taken: set[str] = set()
     for source in config.sources:
+        if source.renames:
+            raise ConfigError(
+                f"source {source.name}: rename",
+                "is not possible in a project of Spark, whose tables have the columns of the schema"
+                " alone; leave it out, and choose both names in a query",
+            )
         for table in _names(source):
             if table.lower() in taken:
                 raise ConfigError(

@@ -23,7 +23,9 @@ from twinstream.spark.pipeline.run_options import RunOptions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.source_batches import SourceBatches
 from twinstream.spark.pipeline.start_point import StartPoint
+from twinstream.spark.pipeline.state.landed_rows import possible_tables
 from twinstream.spark.pipeline.state.source_state import SourceState
+from twinstream.spark.pipeline.tables.source_columns import refuse_old_columns
 from twinstream.spark.source.driver_client import Leader
 
 __all__ = ["SourceRun"]
@@ -187,6 +189,7 @@ class SourceRun:
         store = state.folders.store
         if isinstance(store, ObjectStore):
             store.check()
+        refuse_old_columns(state.sink, source, possible_tables(source, state.sink))
         (stream,) = self._leader.states()
         start = StartPoint(source, journal, self._leader)
         origin = start.origin(stream)

@@ -143,6 +143,7 @@ def _decoder(
         # Spark's `from_json` does.
         lenient=options.json_schema is None,
         keep_extras=EXTRA in requested.names,
+        renames=dict(options.renames),
     )
 
 

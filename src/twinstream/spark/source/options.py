@@ -81,6 +81,9 @@ class SourceOptions:
     json_schema: str | None = None
     """The text of the JSON Schema, or `None`. If `jsonSchema` or `payloads` names a file, `parse`
     reads the file on the driver, so that executors need no copy."""
+    renames: tuple[tuple[str, str], ...] = ()
+    """The old and the new name of each member that was renamed. No option sets it: a pipeline has
+    it in the settings of its source."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"

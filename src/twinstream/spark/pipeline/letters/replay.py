@@ -36,6 +36,7 @@ from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_fil
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
+from twinstream.spark.pipeline.tables.source_columns import refuse_old_columns
 from twinstream.spark.source.read_columns import ERROR
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def replay_letters(
         letters, changed = finished[source.name].letters, finished[source.name].batches
         known = state.journal.entries()
         refuse_tables_of_others(state.folders, source, state.sink, known)
+        refuse_old_columns(state.sink, source, tables_of(source, known.values()))
         due = iter(batches_with_letters(known, low, high))
         while batches := list(islice(due, _BATCHES)):
             check_landed(state.sink, source, tables_of(source, known.values()), batches)

@@ -1,1 +1,1 @@
-"""Commands for the tables of a pipeline: compact, vacuum, replay and verify."""
+"""Commands for the tables of a pipeline: compact, vacuum, replay, rewrite and verify."""

@@ -35,6 +35,7 @@ from twinstream.spark.pipeline.state.landed_rows import (
 from twinstream.spark.pipeline.state.source_state import journal_of, refuse_tables_of_others
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
+from twinstream.spark.pipeline.tables.source_columns import refuse_old_columns
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_identity import why_other
 
@@ -96,6 +97,7 @@ def replay(
         DataLossError: if the stream was re-created or restored, or if it has lost messages of a
             batch that the tables have. The rows of this batch are not changed.
         JournalError: if another source has landed into a table. Nothing is changed.
+        SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
         SparkSourceError: if no batch has sequences of the range.
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
@@ -109,6 +111,7 @@ def replay(
         known = journal.entries()
         refuse_tables_of_others(folders, source, sink, known)
         tables = tables_of(source, known.values())
+        refuse_old_columns(sink, source, tables)
         done: list[BatchEntry] = []
         for entry in due:
             done.append(_again(engine, folders, source, sink, entry, tables))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.bucket.location import with_prefix
@@ -77,12 +77,15 @@ class SourceConfig:
     partitions: tuple[Partition, ...] = ()
     """The partitions of the source's tables, without the dead letters."""
     files: FileSettings = field(factory=FileSettings)
+    renames: Mapping[str, str] = field(factory=dict[str, str])
+    """The new name of each column, by its old name, which old producers still use."""
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
     def source_options(self) -> SourceOptions:
         """The parsed and validated options. Raises `OptionError` for an invalid option."""
         parsed = SourceOptions.parse(self.options)
+        parsed = evolve(parsed, renames=tuple(self.renames.items()))
         return parsed if self.key_prefix is None else with_prefix(parsed, self.key_prefix)
 
     @property

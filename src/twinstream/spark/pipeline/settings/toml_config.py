@@ -42,7 +42,7 @@ from twinstream.spark.pipeline.settings.toml_partitions import (
     refuse_partitions,
 )
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
-from twinstream.spark.pipeline.settings.toml_table import TomlTable
+from twinstream.spark.pipeline.settings.toml_table import TomlTable, near
 from twinstream.spark.session.session import LOCAL_MASTER
 from twinstream.spark.source.moment import parse_moment
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
@@ -88,7 +88,7 @@ _KEYS: Final = (
 _SOURCE_KEYS: Final = (
     *("stream", "bucket", "name", "format", "schema", "payloads", "table", "prefix"),
     *("subjects", "keys", "start", "commit", "bookmark", "max_messages", "max_tables"),
-    *("partition_by", "max_partitions", "file_size", "bounds", "options"),
+    *("partition_by", "max_partitions", "file_size", "bounds", "rename", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -341,9 +341,15 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         commit=table.word("commit", ("none", "bookmark", "purge")),
         bookmark=table.text("bookmark", f"{pipeline}-{name}"),
         subjects=table.texts("subjects"),
+        renames=_renames(table.table("rename")),
     )
     options |= _derived(table, source, file.parent, options)
     return _checked(table, source, options)
+
+
+def _renames(table: TomlTable) -> dict[str, str]:
+    """Return the new names of columns by their old names."""
+    return {old: table.text(old) for old in table.keys}
 
 
 def _derived(
@@ -415,7 +421,8 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     name = source.table or (source.bucket or source.stream).lower()
     found = evolve(source, options=options, table="" if is_advisory else name)
     try:
-        ReadColumns(found.source_options)
+        columns = ReadColumns(found.source_options)
+        _check_renames(table, found, columns)
         refuse_lone_delay(found.options)
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error
@@ -424,6 +431,29 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
         raise table.fail(key, str(error)) from error
     partitions = partitions_of(table, found)
     return evolve(found, partitions=partitions, files=files_of(table, found, partitions))
+
+
+def _check_renames(table: TomlTable, source: SourceConfig, columns: ReadColumns) -> None:
+    """Raise `ConfigError` unless each rename gives an earlier column the name of a member."""
+    if source.renames and source.format != "json":
+        raise table.fail("rename", 'needs format = "json", because other columns have fixed names')
+    taken = {name.lower() for name in (*columns.beside.names, BATCH_COLUMN)}
+    for old, new in source.renames.items():
+        if new not in columns.payload.names:
+            near_by = near(new, tuple(columns.payload.names))
+            raise table.fail(
+                "rename",
+                f"{old!r} becomes {new!r}, but the schema has no member {new!r}{near_by}; a schema"
+                " has the new names",
+            )
+        if old in columns.payload.names:
+            raise table.fail(
+                "rename",
+                f"{old!r} becomes {new!r}, but the schema still has a member {old!r}; leave it out,"
+                " because messages with the old name are decoded as the new one",
+            )
+        if old.lower() in taken:
+            raise table.fail("rename", f"{old!r} is no member, but a column that each table has")
 
 
 def _key(option: str) -> str:

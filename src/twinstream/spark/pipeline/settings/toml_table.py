@@ -11,7 +11,7 @@ from twinstream.core.wire.subjects import BLANKS
 from twinstream.models.units import parse_size
 from twinstream.spark.errors import ConfigError
 
-__all__ = ["TomlTable"]
+__all__ = ["TomlTable", "near"]
 
 _Word = TypeVar("_Word", bound=str)
 

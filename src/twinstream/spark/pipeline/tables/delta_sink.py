@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
@@ -27,6 +28,7 @@ from deltalake.transaction import AddAction
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
+from twinstream.spark.errors import PipelineBusy
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.partition_rows import partition_of, values_of, with_values
@@ -37,8 +39,9 @@ from twinstream.spark.landing.partitions import (
 )
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import BOUNDED, task_file
+from twinstream.spark.landing.table_files import BOUNDED, TableFiles, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
+from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
 from twinstream.spark.pipeline.tables.delta_place import (
     BOUNDED_COLUMNS,
     DeltaPlace,
@@ -285,6 +288,39 @@ class DeltaSink:
             elif delta is not None:
                 delta.delete(predicate)
 
+    def schemas(self, table: str) -> Iterator[pa.Schema]:
+        """Yield the columns of a table, unless it does not exist."""
+        delta = self._place.open(table)
+        if delta is not None:
+            yield _arrow(delta.schema())
+
+    def change(self, table: str, change: ColumnChange) -> None:
+        """Widen and rename columns of a table, in all rows, in one transaction.
+
+        Raises `SchemaError`, before any change, if a row has two values of one column,
+        and `PipelineBusy` if another program changes the table meanwhile.
+        """
+        delta = self._place.open(table)
+        assert delta is not None, "a table that does not exist has no columns to change"
+        attempt = self._place.files("_rewrite", "rewrite-")
+        try:
+            files = attempt.into(table, _rewritten(table, delta, change, attempt.folder))
+            with self._place.changed(table):
+                delta.create_write_transaction(
+                    list(map(_added, files)),
+                    "overwrite",
+                    Schema.from_arrow(change.columns),
+                    # A commit on a later version would remove rows that were not read.
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+        except CommitFailedError as error:
+            raise PipelineBusy(
+                f"another program has changed the table {table} meanwhile, so its columns were not"
+                " changed: run the command again"
+            ) from error
+        finally:
+            attempt.close()
+
     def add(
         self,
         table: str,
@@ -298,8 +334,7 @@ class DeltaSink:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
             sources = [each for inside in files.values() for each in inside]
             columns = schema_of(sources)
-            is_bucket = not {"_stream", "_seq"} <= {*columns.names}
-            seq = MessageColumns.of("json", is_bucket=is_bucket).seq
+            seq = _seq_of(columns)
             finished: list[TaskFile] = []
             for file in sources:
                 link, place = batch.folder / file.name, Place(table, partition_of(file))
@@ -329,6 +364,31 @@ class _LettersWriter:
         # No source has a dot in its name.
         self.name: Final = f"{source.name}.letters"
         self.id: Final = f"{source.id}.letters.{plan.folder}"
+
+
+def _rewritten(
+    table: str, delta: DeltaTable, change: ColumnChange, folder: Path | LakeOutput
+) -> list[TaskFile]:
+    """Write each file of a table with other columns into `folder`, and return the new files.
+
+    One file is in memory in parts at a time. deltalake itself would read the whole table ahead.
+    """
+    opened: Any = delta  # the types of its method are not complete
+    rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(schema=change.read_columns)
+    found: list[TaskFile] = []
+    for fragment in rows.get_fragments():
+        old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
+        new = TableFiles(folder)
+        for part in changed_rows(table, old, change):
+            new.add(Place(table), part)
+        found += new.finish(_seq_of(change.columns))
+    return found
+
+
+def _seq_of(columns: pa.Schema) -> str:
+    """Return the column of the sequence, or of the revision, in a table with a schema."""
+    is_bucket = not {"_stream", "_seq"} <= {*columns.names}
+    return MessageColumns.of("json", is_bucket=is_bucket).seq
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,15 @@ from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["Part", "damage_named", "merge", "scanned", "schema_of"]
+__all__ = [
+    "Part",
+    "damage_named",
+    "merge",
+    "scanned",
+    "schema_of",
+    "unified",
+    "write_rows",
+]
 
 
 @frozen
@@ -92,8 +100,17 @@ def _damaged(files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:
     """Return the schema with the columns of all files. Raises `SchemaError` if types differ."""
+    return unified(map(pq.read_schema, files))
+
+
+def unified(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Return the schema with the columns of all schemas. Raises `SchemaError` if types differ."""
+    different: list[pa.Schema] = []
+    for each in schemas:
+        if each not in different:
+            different.append(each)
     try:
-        return pa.unify_schemas([pq.read_schema(file) for file in files])
+        return pa.unify_schemas(different) if different else pa.schema([])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SchemaError(f"files of one table do not fit together: {error}") from error
 
@@ -107,10 +124,15 @@ def merge(parts: Sequence[Part], folder: Path) -> Path | None:
     if not parts:
         return None
     schema = schema_of([file for part in parts for file in part.files])
+    return write_rows(_batches(parts, schema), schema, folder)
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: Path) -> Path | None:
+    """Write rows into one new file in `folder`, and return the file as `merge` does."""
     file = folder / f"part-{uuid.uuid4().hex}.parquet"
     writer: pq.ParquetWriter | None = None
     try:
-        for batch in _batches(parts, schema):
+        for batch in batches:
             if writer is None:
                 make_folders(folder)
                 writer = pq.ParquetWriter(file, schema, compression="zstd")

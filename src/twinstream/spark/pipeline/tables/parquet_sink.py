@@ -19,9 +19,10 @@ from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, 
 from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.landing.table_fit import check_fit
-from twinstream.spark.landing.tables import ParquetBatch, folders_in
+from twinstream.spark.landing.table_fit import check_fit, file_schemas
+from twinstream.spark.landing.tables import Fitting, ParquetBatch, folders_in
 from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.column_change import ColumnChange
 from twinstream.spark.pipeline.tables.parquet_files import Part, scanned
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 from twinstream.spark.pipeline.tables.sink import Writer
@@ -34,7 +35,7 @@ class ParquetSink:
 
     def __init__(self, folders: Folders) -> None:
         self.folders: Final = folders
-        self._fits: Final[dict[str, pa.Schema]] = {}
+        self._fits: Final[dict[str, Fitting]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -97,6 +98,18 @@ class ParquetSink:
                 others = ~ds.field(BATCH_COLUMN).isin(inside)
                 files = [file for number in inside for file in batches[number]]
                 new.put(home, [Part(old, others), Part(files)])
+
+    def schemas(self, table: str) -> Iterator[pa.Schema]:
+        """Yield the columns of each file of a table, the newest file first."""
+        return file_schemas(self.folders.root / table)
+
+    def change(self, table: str, change: ColumnChange) -> None:
+        """Widen and rename columns of a table, in all rows, atomically.
+
+        Raises `SchemaError`, before any change, if a row has two values of one column.
+        """
+        with Rebuilt(self.folders, table) as new:
+            new.change(batch_folders(self.folders.root / table).values(), change)
 
     def add(
         self,

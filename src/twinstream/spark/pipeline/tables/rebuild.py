@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import pyarrow.dataset as ds
 from attrs import evolve
 
 from twinstream.disk.safe_files import make_folders, sync
@@ -23,7 +24,8 @@ from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables import swap
-from twinstream.spark.pipeline.tables.parquet_files import Part, merge
+from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
+from twinstream.spark.pipeline.tables.parquet_files import Part, merge, write_rows
 
 __all__ = ["Rebuilt"]
 
@@ -67,6 +69,14 @@ class Rebuilt:
                 for part in parts
             ]
             merge(inside, home / partition)
+
+    def change(self, batches: Iterable[Path], change: ColumnChange) -> None:
+        """Write the rows of the folders of batches with other columns, one file for each batch."""
+        for folder in batches:
+            files = [str(file) for file in files_in(folder)]
+            rows = ds.dataset(files, schema=change.read_columns)
+            changed = changed_rows(self._current.name, rows, change)
+            write_rows(changed, change.columns, self._new / folder.name)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.tables import BatchWriter
+from twinstream.spark.pipeline.tables.column_change import ColumnChange
 
 __all__ = ["Sink", "SourceWriter", "Writer"]
 
@@ -86,6 +87,20 @@ class Sink(Protocol):
         `batches` has the files by the number of the batch. Without files, the rows of a batch are
         removed. Raises `SchemaError`, before any change, if the columns of the files do not fit the
         table.
+        """
+        ...
+
+    def schemas(self, table: str) -> Iterator[pa.Schema]:
+        """Yield the columns of a table: those of its log, or of each file, the newest file first.
+
+        A table that does not exist has none.
+        """
+        ...
+
+    def change(self, table: str, change: ColumnChange) -> None:
+        """Widen and rename columns of a table that exists, in all rows, atomically.
+
+        Raises `SchemaError`, before any change, if a row has two values of one column.
         """
         ...
 

@@ -1,0 +1,74 @@
+"""Compare the columns that the schema of a source asks for with those of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from twinstream.spark.decode import fields
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.split_tables import TableSplit
+from twinstream.spark.landing.table_fit import has_all
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.tables.column_change import ColumnChange, change_of
+from twinstream.spark.pipeline.tables.parquet_files import unified
+from twinstream.spark.pipeline.tables.sink import Sink
+
+__all__ = ["due_changes", "refuse_old_columns"]
+
+
+def due_changes(
+    sink: Sink, source: SourceConfig, tables: Iterable[str]
+) -> Iterator[tuple[str, ColumnChange]]:
+    """Yield the tables of a source whose columns the schema widens or renames, with the changes.
+
+    Raises `SchemaError` if a table would not fit the schema even then.
+    """
+    for table, wanted in _wanted(source, tables):
+        known = unified(sink.schemas(table))
+        change = change_of(table, known, wanted, source.renames)
+        if change.texts:
+            _refuse_partitioned(table, source, change)
+            yield table, change
+
+
+def refuse_old_columns(sink: Sink, source: SourceConfig, tables: Iterable[str]) -> None:
+    """Raise `SchemaError` if a table of a source does not fit the schema of the source.
+
+    Call this before a batch is planned, because a planned batch must be finished. If a rewrite
+    would make the table fit, the error names the command.
+    """
+    for table, wanted in _wanted(source, tables):
+        for known in sink.schemas(table):
+            change = change_of(table, known, wanted, source.renames)
+            if change.texts:
+                _refuse_partitioned(table, source, change)
+                raise SchemaError(
+                    f"the table {table} has other columns than the schema of source {source.name}"
+                    f" ({'; '.join(change.texts)}): run twinstream pipeline rewrite first"
+                )
+            if has_all(known, wanted):
+                break
+
+
+def _refuse_partitioned(table: str, source: SourceConfig, change: ColumnChange) -> None:
+    if source.partitions:
+        raise SchemaError(
+            f"the table {table} has partitions, and other columns than the schema of source"
+            f" {source.name} ({'; '.join(change.texts)}): the columns of partitioned tables cannot"
+            " be changed, so name another table"
+        )
+
+
+def _wanted(source: SourceConfig, tables: Iterable[str]) -> Iterator[tuple[str, pa.Schema]]:
+    """Yield tables of a source with the columns that its schema asks for.
+
+    Only JSON has a schema of the user.
+    """
+    if source.format != "json":
+        return
+    split = TableSplit(source.source_options, source.tables, batch=0)
+    for table in tables:
+        if table != source.dead_letters:
+            yield table, pa.schema(map(fields.bare_field, split.columns(table)))
