@@ -22,6 +22,7 @@ from twinstream.spark.errors import OptionError, SchemaError
 
 __all__ = [
     "Partition",
+    "changed_partitions",
     "check_partitions",
     "file_columns",
     "marked",
