@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from twinstream.lake.entry import BatchEntry
@@ -38,9 +39,16 @@ class BatchLander:
     them, written by all, and committed to each table by one of them.
     """
 
-    def __init__(self, journal: Journal, work: BatchWork) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        work: BatchWork,
+        before_tasks: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`before_tasks` is called when a batch is planned, before its tasks begin."""
         self._journal: Final = journal
         self._work: Final = work
+        self._before_tasks: Final = before_tasks
 
     def due(self) -> Plan | None:
         """Return the plan of the unfinished batch or else of the next one; `None` if none is due.
@@ -60,6 +68,7 @@ class BatchLander:
         done = self._journal.entry(plan.batch)
         if done is not None:
             return done  # another driver was faster, and perhaps has compacted the batch since
+        self._before_tasks()
         last = self._journal.entry(plan.batch - 1)
         return self._journal.landed(self._work.land(plan, last))
 

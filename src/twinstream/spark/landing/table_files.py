@@ -8,6 +8,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import FolderOutput, LakeOutput
@@ -24,13 +26,18 @@ BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN, "timestamp", "_timestamp")
 _HELD: Final = 32 * 1024 * 1024
 
 
-def task_file(table: str, footer: Footer, seq_column: str, size: int | None = None) -> TaskFile:
-    """Return what a task reports about a file. Without `size`, the file is asked for its size."""
+def task_file(
+    table: str, footer: Footer, seq_column: str, lake: ObjectFolder | None = None, size: int = 0
+) -> TaskFile:
+    """Return what a task reports about a file. Without `size`, the file is asked for its size.
+
+    If `lake` is given, the path of the file is relative to it.
+    """
     found = {name: footer.bounds(name) for name in BOUNDED}
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])
-    size = footer.path.stat().st_size if size is None else size
+    size = size or arrow_files(lake).get_file_info(str(footer.path)).size
     return TaskFile(table, footer.path, footer.rows, first, last, size, bounds)
 
 
@@ -62,7 +69,7 @@ class _Open:
         self._writer.close()
         size = self._file.tell()
         self._file.close()
-        return task_file(table, Footer(self.path, self._footer[0]), seq_column, size)
+        return task_file(table, Footer(self.path, self._footer[0]), seq_column, size=size)
 
 
 def _texts(schema: pa.Schema) -> list[str]:

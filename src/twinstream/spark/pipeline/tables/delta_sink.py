@@ -11,7 +11,7 @@ import json
 import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
@@ -32,7 +33,7 @@ from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
+from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import Writer
 
@@ -44,6 +45,9 @@ _TRIES: Final = 100
 # Attempts after commits of which it is unknown whether they were stored.
 _DOUBTS: Final = 5
 
+# A commit on a version that is not the newest one fails.
+_ON_THIS_VERSION: Final = CommitProperties(max_commit_retries=0)
+
 # Columns with numbers. The others whose bounds are in the Delta log are times.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 
@@ -51,8 +55,15 @@ _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 class DeltaBatch:
     """The writer of one batch. Each Delta table gets the files of the batch in one transaction."""
 
-    def __init__(self, place: DeltaPlace, number: int, writer: Writer) -> None:
+    def __init__(
+        self,
+        place: DeltaPlace,
+        number: int,
+        writer: Writer,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._place: Final = place
+        self._check: Final = check
         self._number: Final = number
         self._writer: Final = writer
         self._name: Final = f"{writer.name}-{number:09d}-"
@@ -98,6 +109,7 @@ class DeltaBatch:
                     continue  # another driver has added the batch since
                 if moved is None:
                     moved = self._attempt.into(table, files)
+                self._check()
                 self._commit(table, delta, moved)
             except CommitFailedError:
                 if not left:
@@ -169,10 +181,16 @@ class DeltaBatch:
 
 
 class DeltaSink:
-    """The Delta tables of a lake."""
+    """The Delta tables of a lake.
 
-    def __init__(self, place: DeltaPlace) -> None:
+    `check` is called before each commit of a command. It raises an error if the command has lost
+    its lock. The commit is based on the version of the table that was read before that, and fails
+    if there is a later one. So a command that sleeps between the two commits nothing.
+    """
+
+    def __init__(self, place: DeltaPlace, check: Callable[[], None] = lambda: None) -> None:
         self._place: Final = place
+        self._check: Final = check
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -225,7 +243,8 @@ class DeltaSink:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         delta = self._place.open(table)
         if delta is not None and files:
-            check_columns(Path(table).name, _arrow(delta.schema()), schema_of(files))
+            columns = schema_of(files, self._place.lake)
+            check_columns(Path(table).name, _arrow(delta.schema()), columns)
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
@@ -237,43 +256,84 @@ class DeltaSink:
         # Without this check, Delta would cast the rows to the types of the table. A number could
         # lose its fraction without an error.
         self.check(table, files)
-        delta = self._place.open(table)
-        if delta is None and not files:
-            return
+        names = [str(file) for file in files]
+        columns = schema_of(files, self._place.lake) if files else pa.schema([])
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
-        with self._place.changed(table):
-            if files:
-                rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
-                if delta is None:
-                    write_deltalake(
-                        self._place.url(table),
-                        rows.scanner().to_reader(),
-                        configuration=table_settings(rows.schema.names),
-                    )
-                else:
-                    write_deltalake(
-                        delta,
-                        rows.scanner().to_reader(),
-                        mode="overwrite",
-                        predicate=predicate,
-                        schema_mode="merge",
-                    )
-            elif delta is not None:
-                delta.delete(predicate)
+        if files and self._place.open(table) is None:
+            self._place.create(table, Schema.from_arrow(columns))
+
+        def change(delta: DeltaTable) -> None:
+            if not files:
+                delta.delete(predicate, commit_properties=_ON_THIS_VERSION)
+                return
+            store = arrow_files(self._place.lake)
+            write_deltalake(
+                delta,
+                ds.dataset(names, schema=columns, filesystem=store).scanner().to_reader(),
+                mode="overwrite",
+                predicate=predicate,
+                schema_mode="merge",
+                commit_properties=_ON_THIS_VERSION,
+            )
+
+        self._change(table, change)
+
+    def renew(self, table: str) -> None:
+        """Give the table a new version, so that commits on earlier ones fail."""
+
+        def change(delta: DeltaTable) -> None:
+            delta.create_write_transaction(
+                [], "append", delta.schema(), commit_properties=_ON_THIS_VERSION
+            )
+
+        self._change(table, change)
+
+    def _change(self, table: str, change: Callable[[DeltaTable], None]) -> None:
+        """Call `change` with the newest version of a table, until it has committed on it.
+
+        It may be called again after it has committed, and must do the same then. A table that does
+        not exist is not changed.
+        """
+        doubts = 0
+        for left in reversed(range(_TRIES)):
+            delta = self._place.open(table)
+            if delta is None:
+                return
+            self._check()
+            try:
+                with self._place.changed(table):
+                    change(delta)
+            except CommitFailedError:
+                if not left:
+                    raise
+            except self._place.doubtful as error:
+                doubts += 1
+                if doubts > _DOUBTS:
+                    raise self._place.failed(table, error) from error
+            else:
+                return
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
-        """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
+        """Add files to a table in one transaction, unless the plan has done it already."""
+        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan), self._check)
         try:
-            assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
-            links = [batch.folder / file.name for file in files.values()]
-            for file, link in zip(files.values(), links, strict=True):
-                os.link(file, link)
-            finished = [task_file(table, Footer.of(link), "_seq") for link in links]
-            columns = pa.schema([each.remove_metadata() for each in schema_of(links)])
+            own = self._linked(files.values(), batch.folder)
+            lake = self._place.lake
+            finished = [task_file(table, Footer.of(each, lake), "_seq", lake) for each in own]
+            columns = pa.schema([each.remove_metadata() for each in schema_of(own, lake)])
             batch.put(table, finished, columns)
         finally:
             batch.close()
+
+    def _linked(self, files: Iterable[Path], folder: Path | LakeOutput) -> list[Path]:
+        """Link local files into a folder, and return the links; return other files as they are."""
+        if not isinstance(folder, Path):
+            return list(files)
+        links: list[Path] = []
+        for file in files:
+            links.append(folder / file.name)
+            os.link(file, links[-1])
+        return links
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""
@@ -362,7 +422,13 @@ def _fitting(delta: DeltaTable | None, table: str, schema: Schema, place: DeltaP
     check_columns(Path(table).name, known, new)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
-        write_deltalake(delta, no_rows, mode="append", schema_mode="merge")
+        write_deltalake(
+            delta,
+            no_rows,
+            mode="append",
+            schema_mode="merge",
+            commit_properties=_ON_THIS_VERSION,
+        )
         delta.update_incremental()
     return delta
 

@@ -90,10 +90,14 @@ def _damaged(files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | 
     return None
 
 
-def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """Return the schema with the columns of all files. Raises `SchemaError` if types differ."""
+def schema_of(files: Sequence[Path], lake: ObjectFolder | None = None) -> pa.Schema:
+    """Return the schema with the columns of all files. Raises `SchemaError` if types differ.
+
+    If `lake` is given, the paths are relative to it.
+    """
+    store = arrow_files(lake)
     try:
-        return pa.unify_schemas([pq.read_schema(file) for file in files])
+        return pa.unify_schemas([pq.read_schema(str(file), filesystem=store) for file in files])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SchemaError(f"files of one table do not fit together: {error}") from error
 

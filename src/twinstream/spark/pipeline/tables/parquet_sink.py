@@ -113,6 +113,9 @@ class ParquetSink:
             homes.add(home)
         sync([*homes, root])
 
+    def renew(self, table: str) -> None:
+        """Do nothing: no process loses the lock of a local folder while it runs."""
+
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""
         folders = batch_folders(self.folders.root / table).values()
