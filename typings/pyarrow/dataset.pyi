@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from . import RecordBatch, RecordBatchReader, Schema
+from . import DataType, RecordBatch, RecordBatchReader, Schema
 from .fs import FileSystem
 
 class Expression:
@@ -13,6 +13,8 @@ class Expression:
     def __and__(self, other: Expression) -> Expression: ...
     def __or__(self, other: Expression) -> Expression: ...
     def __invert__(self) -> Expression: ...
+    def is_null(self) -> Expression: ...
+    def cast(self, type: DataType) -> Expression: ...
     def isin(self, values: Sequence[int]) -> Expression: ...
 
 class Scanner:
@@ -28,6 +30,9 @@ class Dataset:
         columns: Sequence[str] | None = None,
         filter: Expression | None = None,
         batch_size: int = ...,
+        batch_readahead: int = ...,
+        fragment_readahead: int = ...,
+        use_threads: bool = ...,
     ) -> Iterator[RecordBatch]: ...
 
 def dataset(

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from enum import Enum
 from typing import overload
 
@@ -20,7 +19,7 @@ class FileSystem:
     @overload
     def get_file_info(self, paths: str) -> FileInfo: ...
     @overload
-    def get_file_info(self, paths: Sequence[str]) -> list[FileInfo]: ...
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]: ...
     def open_output_stream(self, path: str) -> NativeFile: ...
 
 class PyFileSystem(FileSystem):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -31,10 +30,11 @@ from twinstream.spark.pipeline.letters.finish import finish
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_headers
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
+from twinstream.spark.pipeline.letters.plan_portions import plan_portions
 from twinstream.spark.pipeline.letters.staged_letters import StagedLetters
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.state.landed_rows import tables_of
+from twinstream.spark.pipeline.state.landed_rows import possible_tables, tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
 from twinstream.spark.source.read_columns import ERROR
 
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["batches_with_letters", "replay_letters"]
-
-# The maximum number of batches of one plan. A Parquet table of dead letters is built again for each
-# plan, and a plan has an entry for each batch, of some 500 bytes.
-_BATCHES: Final = 10_000
 
 # The columns that show whether a replay would change a letter.
 _COMPARED: Final = ("_seq", BATCH_COLUMN, ERROR)
@@ -111,9 +107,10 @@ def replay_letters(
         letters, changed = finished.letters, finished.batches
         known = state.journal.entries()
         refuse_tables_of_others(state.folders, source, known)
-        due = iter(batches_with_letters(known, low, high))
-        while batches := list(islice(due, _BATCHES)):
-            check_landed(state, source, tables_of(source, known.values()), batches)
+        tables = tables_of(source, known.values())
+        possible = len({*tables, *possible_tables(source)})
+        for batches in plan_portions(batches_with_letters(known, low, high), possible):
+            check_landed(state, source, tables, batches)
             # Without a change, `run` returns no entries, and all letters of the batches remain.
             entries = _Replay(state, source, batches, held.check).run(engine)
             letters += sum(each.dead_letters for each in batches)

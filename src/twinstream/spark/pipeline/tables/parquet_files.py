@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -20,6 +21,11 @@ from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
 __all__ = ["Part", "damage_named", "merge", "scanned", "schema_of"]
+
+
+# How many batches of rows, and how many files, are read in advance. By default there are 16 and 4,
+# which takes much memory.
+_AHEAD: Final = 1
 
 
 @frozen
@@ -53,7 +59,13 @@ def scanned(
         rows = ds.dataset(files, schema=schema, filesystem=store)
         wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
-        yield from rows.to_batches(columns=list(columns), filter=wanted)
+        yield from rows.to_batches(
+            columns=list(columns),
+            filter=wanted,
+            batch_readahead=_AHEAD,
+            fragment_readahead=_AHEAD,
+            use_threads=False,
+        )
 
 
 def _without_view(column: pa.Field) -> pa.Field:
