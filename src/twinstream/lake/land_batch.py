@@ -49,14 +49,24 @@ class BatchLander:
         self._journal: Final = journal
         self._work: Final = work
         self._before_tasks: Final = before_tasks
+        self._last: BatchEntry | None = None
 
     def due(self) -> Plan | None:
         """Return the plan of the unfinished batch or else of the next one; `None` if none is due.
 
         A new plan is not stored yet, so that it costs nothing not to land it.
         """
-        journal = self._journal
-        return journal.unfinished() or self._work.next_plan(journal.newest() + 1, journal.last())
+        unfinished = self._journal.unfinished()
+        if unfinished is not None:
+            return unfinished
+        newest = self._journal.newest()
+        return self._work.next_plan(newest + 1, self._entry(newest))
+
+    def _entry(self, batch: int) -> BatchEntry | None:
+        """Return the entry of a batch, which never changes, or `None` if there is none."""
+        if self._last is None or self._last.batch != batch:
+            self._last = self._journal.entry(batch)
+        return self._last
 
     def land(self, due: Plan) -> BatchEntry:
         """Land the batch that `due` returned, and return its entry.
@@ -69,8 +79,9 @@ class BatchLander:
         if done is not None:
             return done  # another driver was faster, and perhaps has compacted the batch since
         self._before_tasks()
-        last = self._journal.entry(plan.batch - 1)
-        return self._journal.landed(self._work.land(plan, last))
+        last = self._entry(plan.batch - 1)
+        self._last = self._journal.landed(self._work.land(plan, last))
+        return self._last
 
     def _refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table has rows of another writer, or of a lost journal.

@@ -48,11 +48,16 @@ from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[3]
 LAST = 25
 BATCHES = [(1, 11), (11, 21), (21, 26)]
+
+# The most PUT, GET and LIST of a batch.
+LIMITS = [7, 21, 12]
 
 
 @pytest.fixture
@@ -251,24 +256,32 @@ def test_soak_the_server_is_killed(config: PipelineConfig, tmp_path: Path) -> No
 
 
 def test_requests_of_a_batch_are_few_and_do_not_grow(s3: S3Server, config: PipelineConfig) -> None:
-    """The table and the dead letters get files in each batch, three in all."""
+    """The table and the dead letters get three files in a batch, and the lock is looked at."""
     with S3Proxy(s3.url) as proxy:
         driven = beside(config, 0, proxy.url)
         journal = journal_in(driven)
-        lander = BatchLander(journal, batches_of(driven, journal, FakeLeader(140)))
+        lock = TableLock(Folders.of(driven.path))
+        batches = batches_of(driven, journal, FakeLeader(140))
+
+        def before_tasks() -> None:
+            assert lock.lets_land(lambda: False)
+
+        lander = BatchLander(journal, batches, before_tasks)
         counts: list[tuple[int, int, int]] = []
         while True:
             proxy.clear()
             plan = lander.due()
             if plan is None:
                 break
-            lander.land(plan)
+            with lock.shared(lambda: False):
+                lander.land(plan)
             found = proxy.counts()
             assert found.keys() == {"PUT", "GET", "LIST"}
             counts.append((found["PUT"], found["GET"], found["LIST"]))
+        assert proxy.counts() == {"GET": 4}, "without new messages"
     assert len(counts) == 14
     most = [max(each) for each in zip(*counts[1:], strict=True)]
-    assert [found <= limit for found, limit in zip(most, (7, 24, 12), strict=True)] == [True] * 3
+    assert [max(each, limit) for each, limit in zip(most, LIMITS, strict=True)] == LIMITS
     assert counts[1] == counts[-1]
 
 
