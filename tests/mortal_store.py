@@ -26,6 +26,9 @@ class MemoryStore:
         )
         return sorted(name for name in found if "/" not in name)
 
+    def folders(self) -> list[str]:
+        return sorted({key.partition("/")[0] for key in self._objects if "/" in key})
+
     def delete(self, key: str) -> None:
         self._objects.pop(key, None)
 
@@ -56,6 +59,10 @@ class MortalStore:
     def names(self, folder: str) -> list[str]:
         self._step()
         return self._store.names(folder)
+
+    def folders(self) -> list[str]:
+        self._step()
+        return self._store.folders()
 
     def delete(self, key: str) -> None:
         self._step()

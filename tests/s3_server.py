@@ -57,6 +57,14 @@ class S3Server:
         return f"http://{_HOST}:{self.port}"
 
     @property
+    def settings(self) -> str:
+        """The text of `[storage]` in a pipeline's file."""
+        return (
+            f'endpoint = "{self.url}"\nregion = "us-east-1"\naccess_key_env = "TEST_S3_KEY"\n'
+            'secret_key_env = "TEST_S3_SECRET"\n'
+        )
+
+    @property
     def log(self) -> str:
         """What the server has printed."""
         return (self._folder / "log").read_text("utf-8", "replace")

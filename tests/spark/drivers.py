@@ -211,3 +211,12 @@ def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:
     """Return the pipeline with other values in its only source."""
     (source,) = config.sources
     return evolve(config, sources=(evolve(source, **values),))
+
+
+def beside(config: PipelineConfig, number: int, url: str = "") -> PipelineConfig:
+    """Return a pipeline with a lake of its own, perhaps behind a proxy with a short patience."""
+    assert isinstance(config.path, ObjectFolder)
+    path = config.path / f"{number}"
+    if url:
+        path = evolve(path, storage=evolve(path.storage, endpoint=url, timeout=1.0))
+    return evolve(config, path=path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from . import RecordBatch, RecordBatchReader, Schema
+from . import DataType, RecordBatch, RecordBatchReader, Schema
 from .fs import FileSystem
 
 class Expression:
@@ -16,6 +16,7 @@ class Expression:
     def __invert__(self) -> Expression: ...
     def is_null(self) -> Expression: ...
     def is_valid(self) -> Expression: ...
+    def cast(self, type: DataType) -> Expression: ...
     def isin(self, values: Sequence[int]) -> Expression: ...
 
 class Fragment: ...
@@ -39,6 +40,9 @@ class Dataset:
         columns: Sequence[str] | Mapping[str, Expression] | None = None,
         filter: Expression | None = None,
         batch_size: int = ...,
+        batch_readahead: int = ...,
+        fragment_readahead: int = ...,
+        use_threads: bool = ...,
     ) -> Iterator[RecordBatch]: ...
 
 class FileSystemDataset(Dataset):

@@ -1,4 +1,5 @@
 from enum import Enum
+from typing import overload
 
 from pyarrow import NativeFile
 
@@ -7,11 +8,18 @@ class FileType(Enum):
     File = 2
 
 class FileInfo:
+    path: str
+    type: FileType
+    size: int
     def __init__(self, path: str, type: FileType, *, size: int | None = None) -> None: ...
 
 class FileSystemHandler: ...
 
 class FileSystem:
+    @overload
+    def get_file_info(self, paths: str) -> FileInfo: ...
+    @overload
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]: ...
     def open_output_stream(self, path: str) -> NativeFile: ...
 
 class PyFileSystem(FileSystem):

@@ -22,9 +22,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.wire.response import write_json
 from twinstream.lake.bundles import SPAN, Bundles
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import JournalError
@@ -32,7 +33,7 @@ from twinstream.lake.journal_objects import JournalObjects
 from twinstream.lake.letters_journal import LettersJournal
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
-from twinstream.lake.store import Store
+from twinstream.lake.store import KeyTaken, Store
 
 __all__ = ["Journal", "Kind"]
 
@@ -122,13 +123,22 @@ class Journal:
         value = {"kind": kind, **asdict(entry)}
         return self._objects.settle(f"landed/{entry.batch:09}.json", value, _entry)
 
-    def replayed(self, entry: BatchEntry) -> None:
-        """Store the entry of a batch that a replay has landed again.
+    def replayed(self, entry: BatchEntry, check: Callable[[], None] = lambda: None) -> BatchEntry:
+        """Store the entry of a batch that a replay has landed again, and return it.
 
-        No other process may replay the batch at the same time.
+        The caller has the exclusive lock of the tables, and `check` raises an error if it has lost
+        it. A process that had the lock before may have stored an entry of the same number late, so
+        the entry gets the next free one.
         """
-        key = f"landed/{entry.batch:09}.{entry.replays:03}.json"
-        self._objects.settle(key, {"kind": "replayed", **asdict(entry)}, _entry)
+        while True:
+            check()
+            key = f"landed/{entry.batch:09}.{entry.replays:03}.json"
+            try:
+                self._objects.create(key, write_json({"kind": "replayed", **asdict(entry)}))
+            except KeyTaken:
+                entry = evolve(entry, replays=entry.replays + 1)
+            else:
+                return entry
 
     def newest(self) -> int:
         """Return the highest number of a batch with an entry, or -1 if there is none.

@@ -26,11 +26,13 @@ class JournalObjects:
         self, name: str, value: Mapping[str, Any], make: Callable[[dict[str, Any]], _T]
     ) -> _T:
         """Store an object, unless there is one with the name, and return the one that is stored."""
+        data = write_json(value)
         try:
-            self.create(name, write_json(value))
+            self.create(name, data)
         except KeyTaken:
-            pass
-        found = self.read(name, make)
+            found = self.read(name, make)
+        else:
+            found = self.made(name, lambda: read_json(data), make)
         if found is None:
             raise JournalError(f"{self.key(name)} was removed while it was written")
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from twinstream.lake.entry import BatchEntry
@@ -38,17 +39,34 @@ class BatchLander:
     them, written by all, and committed to each table by one of them.
     """
 
-    def __init__(self, journal: Journal, work: BatchWork) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        work: BatchWork,
+        before_tasks: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`before_tasks` is called when a batch is planned, before its tasks begin."""
         self._journal: Final = journal
         self._work: Final = work
+        self._before_tasks: Final = before_tasks
+        self._last: BatchEntry | None = None
 
     def due(self) -> Plan | None:
         """Return the plan of the unfinished batch or else of the next one; `None` if none is due.
 
         A new plan is not stored yet, so that it costs nothing not to land it.
         """
-        journal = self._journal
-        return journal.unfinished() or self._work.next_plan(journal.newest() + 1, journal.last())
+        unfinished = self._journal.unfinished()
+        if unfinished is not None:
+            return unfinished
+        newest = self._journal.newest()
+        return self._work.next_plan(newest + 1, self._entry(newest))
+
+    def _entry(self, batch: int) -> BatchEntry | None:
+        """Return the entry of a batch, which never changes, or `None` if there is none."""
+        if self._last is None or self._last.batch != batch:
+            self._last = self._journal.entry(batch)
+        return self._last
 
     def land(self, due: Plan) -> BatchEntry:
         """Land the batch that `due` returned, and return its entry.
@@ -60,8 +78,10 @@ class BatchLander:
         done = self._journal.entry(plan.batch)
         if done is not None:
             return done  # another driver was faster, and perhaps has compacted the batch since
-        last = self._journal.entry(plan.batch - 1)
-        return self._journal.landed(self._work.land(plan, last))
+        self._before_tasks()
+        last = self._entry(plan.batch - 1)
+        self._last = self._journal.landed(self._work.land(plan, last))
+        return self._last
 
     def _refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table has rows of another writer, or of a lost journal.

@@ -70,6 +70,11 @@ class LocalStore:
             return []
         return sorted(name for name in found if not name.startswith("."))
 
+    def folders(self) -> list[str]:
+        """Return the names of the folders below the root, in their order."""
+        found = self._root.iterdir() if self._root.is_dir() else ()
+        return sorted(each.name for each in found if each.is_dir())
+
     def delete(self, key: str) -> None:
         """Delete an object, if there is one."""
         (self._root / key).unlink(missing_ok=True)

@@ -32,6 +32,10 @@ class Store(Protocol):
         """Return the last parts of the keys directly below a folder, in their order."""
         ...
 
+    def folders(self) -> list[str]:
+        """Return the first parts of the keys that have several, in their order."""
+        ...
+
     def delete(self, key: str) -> None:
         """Delete an object, if there is one."""
         ...

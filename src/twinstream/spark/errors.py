@@ -65,6 +65,16 @@ class ConfigError(SparkSourceError, ValueError):
 class PipelineBusy(SparkSourceError):
     """Raised if another process uses the folder of a pipeline or a landing."""
 
+    user: str = ""
+    """What the other process does, and which process it is."""
+
+    @classmethod
+    def of(cls, folder: object, user: str) -> PipelineBusy:
+        """Return the error for a folder that a process uses."""
+        error = cls(f"{folder} is in use by {user}; wait until it has ended, or stop it")
+        error.user = user
+        return error
+
 
 class SchemaError(SparkSourceError, ValueError):
     """Raised if a JSON Schema, a Spark schema or rows do not fit the source, sink or tables.

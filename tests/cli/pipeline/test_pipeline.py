@@ -6,7 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.s3_server import BUCKET, S3Server
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.lake.bundles import SPAN
@@ -167,30 +170,44 @@ def test_compact_bundles_the_journal(run: Run, config: Path) -> None:
     assert len(json_lines(again)[0]["tables"]) == 1
 
 
-def test_commands_work_during_a_run_but_not_concurrently(run: Run, config: Path) -> None:
+def test_commands_work_during_a_run_and_one_after_the_other(run: Run, config: Path) -> None:
     folders = Folders(config.parent / "lake")
     with locked(folders.lock, folders.root, "pipeline run of shop"):
         result = run("pipeline", "compact", "--config", str(config))
     assert result.exit_code == 0, result.stderr
-    with TableLock(folders).alone("pipeline replay of shop"):
-        result = run("pipeline", "compact", "--config", str(config))
-    assert result.exit_code == 1
-    assert "is in use by 'pipeline replay of shop'" in result.stderr
+    for command in (("compact",), ("vacuum", "--dry-run"), ("replay", "--from", "6", "--yes")):
+        with works_for_a_moment(folders):
+            result = run("pipeline", command[0], "--config", str(config), *command[1:])
+        assert result.exit_code == 0, result.stderr
+        assert "waiting until 'pipeline verify of shop' (process " in result.stderr
+
+
+@contextmanager
+def works_for_a_moment(folders: Folders) -> Iterator[None]:
+    """Let another command have the tables at the start of the block, and for a moment longer."""
+    locks, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with TableLock(folders).alone("pipeline verify of shop"):
+            locks.set()
+            assert ended.wait(60)
+
+    command = threading.Thread(target=work)
+    command.start()
+    assert locks.wait(60)
+    threading.Timer(0.5, ended.set).start()
+    yield
+    command.join(60)
 
 
 def test_a_busy_folder_is_refused_before_spark_starts(run: Run, config: Path) -> None:
     # Spark cannot start with this setting: the commands end before they try.
     config.write_text(config.read_text() + '[spark]\nmaster = "none"\n')
     folders = Folders(config.parent / "lake")
-    span = ("--from", "6", "--to", "9", "--yes")
-    for lock, command in [
-        (folders.lock, ("run", "--once")),
-        (folders.maintenance, ("replay", *span)),
-    ]:
-        with locked(lock, folders.root, "pipeline run of shop"):
-            result = run("pipeline", command[0], "--config", str(config), *command[1:])
-        assert result.exit_code == 1
-        assert "is in use by 'pipeline run of shop'" in result.stderr
+    with locked(folders.lock, folders.root, "pipeline run of shop"):
+        result = run("pipeline", "run", "--once", "--config", str(config))
+    assert result.exit_code == 1
+    assert "is in use by 'pipeline run of shop'" in result.stderr
 
 
 def test_replay_asks_first(run: Run, config: Path) -> None:
@@ -313,25 +330,27 @@ def test_letters_that_could_not_be_published_are_named(
     assert (as_json.exit_code, done["refused"]) == (1, list(range(10, 101, 10)))
 
 
-@pytest.mark.parametrize(
-    ("command", "more"),
-    [("replay", ["--from", "1"]), ("letters replay", ["--from", "1"]), ("rewrite", [])],
-)
-def test_changes_of_a_lake_on_s3_are_refused_at_once(
-    run: Run, orders: Path, command: str, more: list[str]
-) -> None:
-    """It asks neither the user nor the server, which does not exist."""
-    text = orders.read_text().replace(
-        'path = "lake"', 'path = "s3://no-bucket/lake"\nsink = "delta"'
-    )
-    orders.write_text(f'{text}\n[storage]\nendpoint = "http://127.0.0.1:1"\n')
-    result = run("pipeline", *command.split(), "--config", str(orders), *more)
-    said = (
-        f"error: pipeline {command} is for lakes on a file system, and"
-        " this one is s3://no-bucket/lake: land the messages into another folder, with the start"
-        " that you need\n"
-    )
-    assert (result.exit_code, result.stderr) == (1, said)
+def test_a_lake_on_s3_is_replayed(run: Run, orders: Path, s3: S3Server, stream: str) -> None:
+    text = orders.read_text().replace('"lake"', f'"s3://{BUCKET}/{stream}"\nsink = "delta"', 1)
+    text = text.replace("purge", "none")
+    orders.write_text(f"{text}[storage]\n{s3.settings}")
+    config = ("--config", str(orders))
+    assert run("pipeline", "run", *config, "--once").exit_code == 0
+    relax(orders.parent, required=[])
+    done = run("pipeline", "letters", "replay", *config, "--yes")
+    assert (done.exit_code, done.stdout) == (0, "landed 10 dead letters again, 0 left\n")
+    relax(orders.parent, required=["id"])
+    done = run("pipeline", "replay", *config, "--from", "1", "--yes")
+    expected = "landed 100 messages in 1 batch again, 10 dead letters\n"
+    assert (done.exit_code, done.stdout) == (0, expected)
+    text = orders.read_text()
+    orders.write_text(text.replace("[storage]", 'partition_by = ["id"]\n[storage]', 1))
+    for command in ("replay", "letters replay"):
+        done = run("pipeline", *command.split(), *config, "--from", "1", "--yes")
+        assert done.exit_code == 1
+        assert "cannot change tables with partitions on an object store" in done.stderr
+    orders.write_text(text)
+    assert run("pipeline", "verify", *config).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,22 @@ def test_an_error_of_the_read_says_how_far_it_came(
     assert raised.value.__cause__ is lost
 
 
+def test_a_comparison_that_fails_says_what_is_stored(
+    jet: js_sync.JetStream, far: js_sync.JetStream, filled: tuple[str, str]
+) -> None:
+    name, copy = filled
+    transfer = Transfer(Masks([]), 0, Event())
+    assert transfer.send(jet.bind_stream(name).read(), far, copy, lambda: None)
+    target = far.bind_stream(copy)
+    far.delete_stream(copy)
+    text = (
+        f"all 4 messages are stored in {copy}, as sequences 2 to 5; they were compared up to"
+        " sequence 1"
+    )
+    with pytest.raises(Failure, match=text):
+        transfer.differences(target)
+
+
 def test_a_message_that_cannot_be_sent_ends_the_replay(
     jet: js_sync.JetStream, far: js_sync.JetStream, filled: tuple[str, str]
 ) -> None:

@@ -37,6 +37,7 @@ session_token_env = "LAKE_TOKEN"
 encryption = "aws:kms"
 kms_key = "alias/lake"
 timeout = "5s"
+lease = "10s"
 """,
     )
     assert isinstance(config.path, ObjectFolder)
@@ -49,6 +50,7 @@ timeout = "5s"
         encryption="aws:kms",
         kms_key="alias/lake",
         timeout=5.0,
+        lease=10.0,
     )
     by_profile = read(tmp_path, "s3://bucket/lake", '[storage]\nprofile = "lake"')
     assert by_profile.path == ObjectFolder("bucket", "lake", StorageSettings(profile="lake"))
@@ -140,6 +142,7 @@ def test_a_key_in_place_of_the_name_of_a_variable_is_not_shown(tmp_path: Path) -
         ('endpoint = "http://h/path"', "endpoint: must be the URL of a server"),
         ('endpoint = "http://h:x"', "endpoint: is not the URL of a server"),
         ('endpoint = "http://u:p@h"', "endpoint: must have no user and no password"),
+        ('lease = "2s"', "lease: must be at least 3s"),
         ('timeout = "5"', "timeout: must be a duration"),
         ('endpont = "http://h"', "endpont: is not known; did you mean 'endpoint'"),
     ],

@@ -57,9 +57,31 @@ def test_command_waits_for_batches_and_prevents_further_ones(lock: TableLock) ->
     assert entered.wait(30)
     with lock.shared(always) as granted:
         assert not granted
-    with pytest.raises(PipelineBusy, match="is in use by 'compact'"), lock.alone("vacuum"):
+    user = lock.user()
+    assert user is not None
+    assert user.startswith("'compact' (process ")
+    with (
+        pytest.raises(PipelineBusy, match="is in use by 'compact'"),
+        lock.alone("vacuum", waits=False),
+    ):
         pass
     left.set()
     command.join()
     with lock.shared(always) as granted:
         assert granted
+    assert lock.user() is None
+
+
+def test_a_command_waits_for_its_turn(lock: TableLock) -> None:
+    entered = threading.Event()
+
+    def work() -> None:
+        with lock.alone("vacuum"):
+            entered.set()
+
+    command = threading.Thread(target=work)
+    with lock.alone("compact"):
+        command.start()
+        assert not entered.wait(0.3)
+    assert entered.wait(30)
+    command.join(30)

@@ -8,7 +8,7 @@ import click
 from attrs import asdict
 
 from twinstream.cli.option_types import Bytes
-from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.pipeline.options import config_options, note_turn
 from twinstream.cli.screen import plain_table, print_json, print_table
 from twinstream.cli.target import json_option
 
@@ -38,6 +38,7 @@ def compact(config: PipelineConfig, size: int, as_json: bool) -> None:
     """
     from twinstream.spark.pipeline.maintenance.compact import compact as compact_tables
 
+    note_turn(config)
     done = list(compact_tables(config, target=size))
     if as_json:
         print_json({"tables": [asdict(each) for each in done]})

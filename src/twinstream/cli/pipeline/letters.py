@@ -13,6 +13,7 @@ from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.pipeline.options import (
     config_options,
     end_of_range,
+    note_turn,
     pick,
     range_options,
     source_option,
@@ -125,19 +126,15 @@ def replay(
     the others stay, with the reason of now. Meanwhile, a running pipeline lands no batches. A
     second replay changes nothing.
     """
-    from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.letters.letters_report import LettersReport
     from twinstream.spark.pipeline.letters.replay import replay_letters
-    from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files
-    from twinstream.spark.pipeline.settings.folders import Folders
 
-    folder = folder_of_files(config, "letters replay")
     chosen, due, end = _chosen(config, source, low, high)
     letters = sum(each.dead_letters for each in due)
     what = f"{counted(letters, 'dead letter')} of {counted(len(due), 'batch')} of {chosen.name}"
     sure(f"Land {what} again?", yes=yes or not due)
     if due:
-        refuse_busy(Folders.of(folder).maintenance, folder)  # before Spark starts
+        note_turn(config)
         with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
             task = display.add_task("batches", total=len(due))
             done = replay_letters(
@@ -181,6 +178,7 @@ def publish(
     chosen, due, end = _chosen(config, source, low, high)
     letters = sum(each.dead_letters for each in due)
     sure(f"Publish {counted(letters, 'dead letter')} to {subject}?", yes=yes or not due)
+    note_turn(config)
     with progress(notes(), shown=not as_json) as display:
         task = display.add_task("letters", total=letters)
         done = publish_letters(

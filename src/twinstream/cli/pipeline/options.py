@@ -15,6 +15,7 @@ import click
 from twinstream.cli.failures import Failure
 from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
+from twinstream.cli.screen import alerts
 from twinstream.cli.target import SERVER_VARIABLES, server_before
 
 if TYPE_CHECKING:
@@ -126,6 +127,16 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
             f"{name!r} is not one of {', '.join(names)}", param_hint="--source"
         )
     return config.source(name)
+
+
+def note_turn(config: PipelineConfig) -> None:
+    """Print which command this one waits for, if another one works on the tables now."""
+    from twinstream.spark.pipeline.settings.folders import Folders
+    from twinstream.spark.pipeline.tables.table_lock import TableLock
+
+    user = TableLock(Folders.of(config.path)).user()
+    if user is not None:
+        alerts().print(f"waiting until {user} has ended")
 
 
 @contextmanager

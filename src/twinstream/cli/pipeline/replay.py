@@ -11,6 +11,7 @@ from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.pipeline.options import (
     config_options,
     end_of_range,
+    note_turn,
     pick,
     range_options,
     source_option,
@@ -43,10 +44,8 @@ def replay(
     files. A batch is refused if the stream no longer has its messages. Meanwhile, a running
     pipeline lands no batches. A second replay changes nothing.
     """
-    from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.maintenance.replay import batches_of
     from twinstream.spark.pipeline.maintenance.replay import replay as replay_batches
-    from twinstream.spark.pipeline.settings.folders import Folders
 
     end = end_of_range(low, high)
     chosen = pick(config, source)
@@ -55,7 +54,7 @@ def replay(
         first, last = due[0], due[-1]
         what = f"{counted(len(due), 'batch')} of {chosen.name}"
         sure(f"Land {what}, sequences {first.start:,} to {last.end - 1:,}, again?", yes=yes)
-    refuse_busy(Folders.of(config.path).maintenance, config.path)  # before Spark starts
+    note_turn(config)
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
         task = display.add_task("batches", total=len(due))
         done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))

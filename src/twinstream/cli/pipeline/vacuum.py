@@ -8,7 +8,7 @@ import click
 
 from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.option_types import Seconds
-from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.pipeline.options import config_options, note_turn
 from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import json_option
 from twinstream.cli.value_text import in_bytes
@@ -40,6 +40,7 @@ def vacuum(config: PipelineConfig, keep: float, dry_run: bool, yes: bool, as_jso
     from twinstream.spark.pipeline.maintenance.vacuum import vacuum as vacuum_tables
 
     no_question_in_json(yes=yes or dry_run, as_json=as_json)
+    note_turn(config)
     found = vacuum_tables(config, keep=keep, dry_run=True)
     if not as_json:
         _show(found, config)

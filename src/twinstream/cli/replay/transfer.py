@@ -170,7 +170,8 @@ class Transfer:
     def differences(self, stream: Stream) -> list[str]:
         """Read the other stream, and return what is not as it was sent: a sentence for each kind.
 
-        Messages of other clients in between are skipped.
+        Messages of other clients in between are skipped. Raises `Failure` if the stream cannot be
+        read; it says which messages are stored, and up to where they were compared.
         """
         if not self._seqs:
             return []
@@ -182,13 +183,21 @@ class Transfer:
         missing: list[int] = []
         changed: list[int] = []
         first, last = expected[0][0], expected[-1][0]
-        for message in stream.read(first, last + 1):
-            while expected and expected[0][0] < message.seq:
-                missing.append(expected.popleft()[2])
-            if expected and expected[0][0] == message.seq:
-                _, digest, source = expected.popleft()
-                if digest != _digest(message, message.data):
-                    changed.append(source)
+        compared = first - 1
+        try:
+            for message in stream.read(first, last + 1):
+                while expected and expected[0][0] < message.seq:
+                    missing.append(expected.popleft()[2])
+                if expected and expected[0][0] == message.seq:
+                    _, digest, source = expected.popleft()
+                    if digest != _digest(message, message.data):
+                        changed.append(source)
+                compared = message.seq
+        except TwinstreamError as error:
+            raise Failure(
+                f"{error}; all {counted(self.stored, 'message')} are stored in {stream.name}, as"
+                f" sequences {first} to {last}; they were compared up to sequence {compared}"
+            ) from error
         missing += [source for _, _, source in expected]
         found = [
             f"{counted(len(sources), 'message')} {what}, the first is sequence {sources[0]} of the"

@@ -43,6 +43,8 @@ class StorageSettings:
     """The key of the key service, with `aws:kms`; empty for that of the bucket."""
     timeout: float = 30.0
     """Seconds until one request counts as failed."""
+    lease: float = 30.0
+    """Seconds for which a command that is gone keeps the lock of the tables."""
 
 
 @frozen

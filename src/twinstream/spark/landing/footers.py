@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import Bounds
 
 __all__ = ["Footer"]
@@ -21,9 +23,9 @@ class Footer:
     metadata: pq.FileMetaData
 
     @classmethod
-    def of(cls, path: Path) -> Footer:
-        """Read and return the footer of a file."""
-        return cls(path, pq.read_metadata(path))
+    def of(cls, path: Path, lake: ObjectFolder | None = None) -> Footer:
+        """Read and return the footer of a file. If `lake` is given, the path is relative to it."""
+        return cls(path, pq.read_metadata(str(path), filesystem=arrow_files(lake)))
 
     @property
     def rows(self) -> int:

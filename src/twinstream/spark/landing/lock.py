@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import IO, Final
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import PipelineBusy
 
-__all__ = ["locked", "refuse_busy"]
+__all__ = ["locked", "refuse_busy", "this_process"]
 
 # Attempts to get the lock, and the seconds between them. `refuse_busy` of another process has the
 # lock for a moment.
@@ -33,9 +34,14 @@ def locked(lock: Path, folder: Path | ObjectFolder, purpose: str) -> Generator[N
     with lock.open("a+", encoding="utf-8") as file:
         _acquire(file, fcntl.LOCK_EX, folder)
         file.truncate(0)
-        file.write(f"'{purpose}' (process {os.getpid()})")
+        file.write(this_process(purpose))
         file.flush()
         yield
+
+
+def this_process(purpose: str) -> str:
+    """Return how other processes name this one."""
+    return f"'{purpose}' (process {os.getpid()} of {socket.gethostname()})"
 
 
 def refuse_busy(lock: Path, folder: Path | ObjectFolder) -> None:
@@ -59,5 +65,4 @@ def _acquire(file: IO[str], kind: int, folder: Path | ObjectFolder) -> None:
         else:
             return
     file.seek(0)
-    holder = file.read(1000).strip() or "another process"
-    raise PipelineBusy(f"{folder} is in use by {holder}; wait until it has ended, or stop it")
+    raise PipelineBusy.of(folder, file.read(1000).strip() or "another process")

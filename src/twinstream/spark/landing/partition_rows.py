@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
+from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.partitions import Partition, partitions_in, with_partitions
@@ -108,14 +110,18 @@ def partition_of(file: Path) -> str:
     return "/".join(reversed(found))
 
 
-def with_values(files: Sequence[Path], columns: pa.Schema) -> ds.Dataset:
+def with_values(
+    files: Sequence[Path], columns: pa.Schema, lake: ObjectFolder | None = None
+) -> ds.Dataset:
     """Return the rows of files, whose columns are `columns`, with the values of their partitions.
 
-    The values come from the folders of the files.
+    The values come from the folders of the files. If `lake` is given, the paths are relative to it,
+    and the files have no partitions.
     """
     added = [field for _, field in partitions_in(columns)]
     if not added:
-        return ds.dataset([str(file) for file in files], schema=columns)
+        names = [str(file) for file in files]
+        return ds.dataset(names, schema=columns, filesystem=arrow_files(lake))
     form, local = ds.ParquetFileFormat(), LocalFileSystem()
     fragments = [
         form.make_fragment(str(file), local, partition_expression=_equal(file, added))

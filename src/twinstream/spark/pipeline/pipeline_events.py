@@ -45,10 +45,11 @@ class Landed(Report):
 
     def __str__(self) -> str:
         entry = self.entry
-        landed = f"source {self.source}: batch {entry.batch} landed {entry.messages} messages"
-        if entry.dead_letters:
-            return f"{landed}, {entry.dead_letters} of them as dead letters"
-        return f"{landed} in {entry.seconds:.1f} s"
+        letters = f" ({entry.dead_letters} dead letters)" if entry.dead_letters else ""
+        return (
+            f"source {self.source}: batch {entry.batch} landed {entry.messages} messages{letters}"
+            f" in {entry.seconds:.1f} s, {entry.backlog} sequences are pending"
+        )
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from twinstream.spark.errors import CheckpointError
 from twinstream.spark.pipeline.pipeline_events import Released
 from twinstream.spark.pipeline.release import Release, release_of
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -52,6 +53,12 @@ class Releases:
         with self._state.lock.shared(self._is_to_end) as granted:
             if not granted:
                 return None  # the next run releases the batch
-            removed = self._release.release(self._leader.jet(), entry)
+            try:
+                removed = self._release.release(self._leader.jet(), entry)
+            except CheckpointError:
+                # A command of another machine may have changed the tables meanwhile.
+                if self._state.lock.user() is None:
+                    raise
+                return None
         self._released = entry.batch
         return Released(self._source.name, self._source.commit, entry.end, removed)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.store import ObjectStore
+from twinstream.spark.errors import PipelineBusy
 from twinstream.spark.landing.staging import remove_attempts
 from twinstream.spark.pipeline.accept import accept_stream, accept_subjects, check_subjects
 from twinstream.spark.pipeline.letters.finish import finish_before_run
@@ -198,7 +200,8 @@ class SourceRun:
         batches = SourceBatches(
             source, origin, state.sink, self._engine, self._leader, Leader(source.source_options)
         )
-        self._batches, lander = batches, BatchLander(journal, batches)
+        may_land = partial(self._wait_for_tables, state)
+        self._batches, lander = batches, BatchLander(journal, batches, may_land)
         if options.accept_stream:
             accept_stream(journal, batches, stream, self._leader.time_at)
         if options.accept_subjects:
@@ -226,6 +229,11 @@ class SourceRun:
                 return None if self._is_stopping.is_set() else lander.land(plan)
             finally:
                 self._is_landing = False
+
+    def _wait_for_tables(self, state: SourceState) -> None:
+        """Wait until no command has the tables alone. Raises `PipelineBusy` at a stop."""
+        if not state.lock.lets_land(self._is_to_end):
+            raise PipelineBusy.of(state.folders.lake, "a command")
 
     def _release(self, releases: Releases) -> None:
         released = releases.release()

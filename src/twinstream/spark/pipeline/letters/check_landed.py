@@ -11,17 +11,18 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from twinstream.lake.entry import BatchEntry
+from twinstream.lake.objects.files import arrow_files
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.state.source_state import SourceState
 from twinstream.spark.pipeline.tables.parquet_files import damage_named
-from twinstream.spark.pipeline.tables.sink import Sink
 
 __all__ = ["check_landed"]
 
 
 def check_landed(
-    sink: Sink, source: SourceConfig, tables: Iterable[str], batches: Sequence[BatchEntry]
+    state: SourceState, source: SourceConfig, tables: Iterable[str], batches: Sequence[BatchEntry]
 ) -> None:
     """Compare the rows that batches have in the tables of their source with the journal.
 
@@ -32,14 +33,14 @@ def check_landed(
     numbers = [each.batch for each in batches]
     letters = set[tuple[int, int]]()
     rows, dead, twice = Counter[int](), Counter[int](), Counter[int]()
-    for seqs, of_batches in _rows(sink, source.dead_letters, source.seq_column, numbers):
+    for seqs, of_batches in _rows(state, source.dead_letters, source.seq_column, numbers):
         dead.update(of_batches.to_pylist())
         letters.update(zip(of_batches.to_pylist(), seqs.to_pylist(), strict=True))
     wanted = pa.array({seq for _, seq in letters}, pa.uint64())
     for table in tables:
         if table == source.dead_letters:
             continue
-        for seqs, of_batches in _rows(sink, table, source.seq_column, numbers):
+        for seqs, of_batches in _rows(state, table, source.seq_column, numbers):
             rows.update({e["values"]: e["counts"] for e in pc.value_counts(of_batches).to_pylist()})
             # A stream that was created again has the same sequences in other batches.
             known = pc.is_in(seqs, wanted)
@@ -58,16 +59,18 @@ def check_landed(
 
 
 def _rows(
-    sink: Sink, table: str, seq: str, numbers: Sequence[int]
+    state: SourceState, table: str, seq: str, numbers: Sequence[int]
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield the sequences, of the column `seq`, and the batches of the rows of some batches."""
-    by_batch = sink.files(table, numbers)
+    by_batch, lake = state.sink.files(table, numbers), state.folders.bucket
     names = sorted({str(file) for files in by_batch.values() for file in files})
     if not names:
         return
-    with damage_named(names, [seq, BATCH_COLUMN]):
+    store = arrow_files(lake)
+    with damage_named(names, [seq, BATCH_COLUMN], lake):
         # Sequences are decimals if uint64=decimal.
-        kind = pq.read_schema(names[0]).field(seq).type
-        found = ds.dataset(names, schema=pa.schema([(seq, kind), (BATCH_COLUMN, pa.int64())]))
+        kind = pq.read_schema(names[0], filesystem=store).field(seq).type
+        columns = pa.schema([(seq, kind), (BATCH_COLUMN, pa.int64())])
+        found = ds.dataset(names, schema=columns, filesystem=store)
         for part in found.to_batches(filter=ds.field(BATCH_COLUMN).isin(numbers)):
             yield part.column(seq).cast(pa.uint64()), part.column(BATCH_COLUMN)

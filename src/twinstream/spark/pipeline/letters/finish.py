@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pyarrow.fs import FileType
+
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.lake.entry import BatchEntry
-from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.letters_plan import LettersFile, LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.spark.errors import JournalError, PipelineBusy, SchemaError
+from twinstream.spark.landing.outputs import DATA
 from twinstream.spark.landing.staging import remove_staged
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
@@ -29,13 +33,15 @@ def planned_folders(folders: Folders) -> set[str]:
     return {plan.folder for plan in plans if plan is not None}
 
 
-def finish_interrupted(config: PipelineConfig, source: SourceConfig) -> LettersReport:
+def finish_interrupted(
+    config: PipelineConfig, source: SourceConfig, check: Callable[[], None]
+) -> LettersReport:
     """Finish the replay of dead letters of a source that was interrupted, if there is one.
 
-    The caller has the exclusive lock of the tables. The files of the plan are finished, so neither
-    the stream nor the schema matters. Return what was landed.
+    The caller has the exclusive lock of the tables, of which `check` is. The files of the plan are
+    finished, so neither the stream nor the schema matters. Return what was landed.
     """
-    state = SourceState.of(config, source)
+    state = SourceState.of(config, source, check)
     plan = state.journal.letters.unfinished()
     if plan is None:
         return LettersReport(source=source.name, letters=0, left=0, batches=[])
@@ -52,9 +58,10 @@ def finish_before_run(config: PipelineConfig, state: SourceState) -> None:
     """
     if state.journal.letters.unfinished() is None:
         return
-    with suppress(PipelineBusy), state.lock.alone(f"pipeline run of {config.name}"):
+    purpose = f"pipeline run of {config.name}"
+    with suppress(PipelineBusy), state.lock.alone(purpose, waits=False) as lock:
         for each in config.sources:
-            finish_interrupted(config, each)
+            finish_interrupted(config, each, lock.check)
 
 
 def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[BatchEntry]:
@@ -116,11 +123,20 @@ def _staged_files(
     """Return the files of each table and each batch. Raises `JournalError` if a file is gone."""
     found: dict[str, dict[int, list[Path]]] = {}
     for each in plan.files:
-        path = folders.staging / plan.folder / each.partition / each.name
-        if not path.exists():
+        path = _staged_file(folders, plan, each)
+        found.setdefault(each.table, {}).setdefault(each.batch, []).append(path)
+    paths = [str(path) for files in found.values() for inside in files.values() for path in inside]
+    for info in arrow_files(folders.bucket).get_file_info(paths):
+        if info.type == FileType.NotFound:
             raise JournalError(
                 f"a replay of the dead letters of source {source.name} was interrupted, and its"
-                f" file {path} is gone: restore it"
+                f" file {info.path} is gone: restore it"
             )
-        found.setdefault(each.table, {}).setdefault(each.batch, []).append(path)
     return found
+
+
+def _staged_file(folders: Folders, plan: LettersPlan, file: LettersFile) -> Path:
+    """Return the path of a file. In a lake on an object store, it is in the folder of its table."""
+    if folders.bucket is not None:
+        return Path(file.table) / DATA / file.name
+    return folders.staging / plan.folder / file.partition / file.name

@@ -90,9 +90,10 @@ def letter_pages(
                 yield _letter_page(batch, columns, payload, letters)
 
 
-def have_headers(files: Iterable[Path]) -> bool:
-    """Return whether files have letters with headers."""
-    rows = ds.dataset([str(file) for file in files], schema=pa.schema([(_HEADERS, _HEADER_MAP)]))
+def have_headers(files: Iterable[Path], lake: ObjectFolder | None) -> bool:
+    """Return whether files have letters with headers. `lake` is that of `BatchLetters`."""
+    names, columns = [str(file) for file in files], pa.schema([(_HEADERS, _HEADER_MAP)])
+    rows = ds.dataset(names, schema=columns, filesystem=arrow_files(lake))
     return any(part.column(0).null_count < part.num_rows for part in rows.to_batches())
 
 

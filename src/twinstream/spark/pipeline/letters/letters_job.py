@@ -9,6 +9,7 @@ from attrs import frozen
 
 from twinstream.lake.engine import Engine
 from twinstream.lake.task_report import TaskFile, TaskReport
+from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, LetterPage
@@ -30,7 +31,7 @@ class LettersJob:
     options: SourceOptions
     names: TableNames
     stream: str
-    folder: Path
+    folder: Path | LakeOutput
 
     def run(self, engine: Engine, parts: Sequence[Sequence[BatchLetters]]) -> list[TaskFile]:
         """Run one task for each part, and return the files of all tasks."""

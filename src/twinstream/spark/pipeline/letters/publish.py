@@ -78,7 +78,6 @@ def publish_letters(
         OptionError: if no stream takes the subject, or that of the source does.
         SparkSourceError: if it is unknown whether a letter was stored, for example because the
             connection was lost. Other letters may have been stored.
-        PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     state, source = SourceState.of(config, source), located_source(source)

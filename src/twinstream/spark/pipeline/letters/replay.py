@@ -11,30 +11,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
-from twinstream.disk.safe_files import sync
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
-from twinstream.spark.landing.staging import Staging, remove_attempts
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.check_landed import check_landed
-from twinstream.spark.pipeline.letters.finish import finish, planned_folders
+from twinstream.spark.pipeline.letters.finish import finish
 from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_headers
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
-from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.letters.plan_portions import plan_portions
+from twinstream.spark.pipeline.letters.staged_letters import StagedLetters
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.state.landed_rows import tables_of
+from twinstream.spark.pipeline.state.landed_rows import possible_tables, tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
 from twinstream.spark.pipeline.tables.source_columns import refuse_old_columns
 from twinstream.spark.source.read_columns import ERROR
@@ -44,12 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["batches_with_letters", "replay_letters"]
 
-# The name of the folders of files that are not in their tables yet.
-_STAGED: Final = "_letters"
-
-# The maximum number of batches of one plan. A Parquet table of dead letters is built again for each
-# plan, and a plan has an entry for each batch, of some 500 bytes.
-_BATCHES: Final = 10_000
 
 # The number of letters from which several tasks are worth the start of their processes.
 _MANY: Final = 50_000
@@ -98,26 +93,28 @@ def replay_letters(
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
         OptionError: if letters that still do not fit have headers, and the source includes none
             now. Nothing is changed.
-        SparkSourceError: if the lake is on an object store. Nothing is changed.
-        PipelineBusy: while another command works on the tables.
+        StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
+            The next command that changes the tables finishes the replay.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folder_of_files(config, "letters replay")
-    state = SourceState.of(config, source)
+    refuse_partitions(config, source, "letters replay")
     remaining = 0
     with (
-        maintenance_lock(config, "letters replay") as finished,
+        maintenance_lock(config, "letters replay") as held,
         engine_of(spark, config) as engine,
     ):
-        letters, changed = finished[source.name].letters, finished[source.name].batches
+        state = SourceState.of(config, source, held.check)
+        finished = held.finished[source.name]
+        letters, changed = finished.letters, finished.batches
         known = state.journal.entries()
         refuse_tables_of_others(state.folders, source, state.sink, known)
-        refuse_old_columns(state.sink, source, tables_of(source, known.values()))
-        due = iter(batches_with_letters(known, low, high))
-        while batches := list(islice(due, _BATCHES)):
-            check_landed(state.sink, source, tables_of(source, known.values()), batches)
+        tables = tables_of(source, known.values())
+        refuse_old_columns(state.sink, source, tables)
+        possible = len({*tables, *possible_tables(source, state.sink)})
+        for batches in plan_portions(batches_with_letters(known, low, high), possible):
+            check_landed(state, source, tables, batches)
             # Without a change, `run` returns no entries, and all letters of the batches remain.
-            entries = _Replay(state, source, batches).run(engine)
+            entries = _Replay(state, source, batches, held.check).run(engine)
             letters += sum(each.dead_letters for each in batches)
             remaining += sum(each.dead_letters for each in entries or batches)
             changed += entries
@@ -132,24 +129,25 @@ class _Replay:
     state: SourceState
     source: SourceConfig
     batches: list[BatchEntry]
+    check: Callable[[], None]
 
     def run(self, engine: Engine) -> list[BatchEntry]:
         """Land the letters that fit. Return the entries of all batches; none without a change."""
-        parent = self.state.folders.staging
-        remove_attempts(parent, _STAGED, planned_folders(self.state.folders))
-        staging = Staging(parent, _STAGED)
+        letters = self.state.journal.letters
+        number = letters.next_number()
+        staged = StagedLetters(self.state.folders, self.source.name, number)
         try:
-            plan = self._plan(staging, self._decode(engine, staging))
+            plan = self._plan(number, staged, self._decode(engine, staged))
             if plan is None:
                 return []
-            sync([staging.folder, parent])
-            plan = self.state.journal.letters.planned(plan)
-            return finish(self.state, self.source, plan)
+            staged.settle()
+            self.check()
+            return finish(self.state, self.source, letters.planned(plan))
         finally:
-            if self.state.journal.letters.unfinished() is None:
-                staging.close()
+            if letters.unfinished() is None:
+                staged.close()
 
-    def _decode(self, engine: Engine, staging: Staging) -> list[TaskFile]:
+    def _decode(self, engine: Engine, staged: StagedLetters) -> list[TaskFile]:
         """Let tasks decode the letters, and return the files that the tasks have written.
 
         Each letter is in one of the files. Raises `JournalError` if the tasks have decoded another
@@ -157,9 +155,10 @@ class _Replay:
         """
         numbers = [each.batch for each in self.batches]
         files = self.state.sink.files(self.source.dead_letters, numbers)
-        letters = [BatchLetters(number, tuple(files[number])) for number in numbers]
+        lake = self.state.folders.bucket
+        letters = [BatchLetters(number, tuple(files[number]), lake) for number in numbers]
         options = evolve(self.source.source_options, slots=engine.slots)
-        job = LettersJob(options, self.source.tables, self.source.stream, staging.folder)
+        job = LettersJob(options, self.source.tables, self.source.stream, staged.folder)
         written = job.run(engine, list(self._parts(letters, engine.slots)))
         found, known = sum(each.rows for each in written), sum(e.dead_letters for e in self.batches)
         if found != known:
@@ -184,7 +183,9 @@ class _Replay:
             count += entry.dead_letters
         yield part
 
-    def _plan(self, staging: Staging, written: Sequence[TaskFile]) -> LettersPlan | None:
+    def _plan(
+        self, number: int, staged: StagedLetters, written: Sequence[TaskFile]
+    ) -> LettersPlan | None:
         """Return the plan that lands the files of the tasks, or `None` if no letter changes.
 
         No letter changes if none fits the schema and each has the same reason as before. Raises
@@ -214,9 +215,9 @@ class _Replay:
             rows[batch][file.table] = known + file.rows
             planned_files.append(LettersFile(file.table, batch, file.path.name, file.partition))
         return LettersPlan(
-            number=self.state.journal.letters.next_number(),
+            number=number,
             newest=self.state.journal.newest(),
-            folder=staging.folder.name,
+            folder=staged.name,
             files=tuple(planned_files),
             entries=tuple(self._entry_after(each, rows[each.batch]) for each in self.batches),
         )
@@ -227,7 +228,8 @@ class _Replay:
             return
         numbers = [each.batch for each in self.batches]
         by_batch = self.state.sink.files(self.source.dead_letters, numbers)
-        if have_headers({file for files in by_batch.values() for file in files}):
+        files = {file for files in by_batch.values() for file in files}
+        if have_headers(files, self.state.folders.bucket):
             raise OptionError(
                 "includeHeaders",
                 f"dead letters of source {self.source.name} have headers, which those that still do"
@@ -257,8 +259,9 @@ class _Replay:
         return sorted(row for row in rows if row[1] in numbers)
 
     def _reasons_in(self, files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
-        """Return the sequence, the batch and the reason of each letter in files of the tasks."""
-        found = (pq.ParquetFile(each.path).read(self._compared) for each in files)
+        """Return the sequence, the batch and the reason of each letter in the files of tasks."""
+        store, paths = arrow_files(self.state.folders.bucket), [str(each.path) for each in files]
+        found = (pq.ParquetFile(path, filesystem=store).read(self._compared) for path in paths)
         return sorted(row for rows in found for row in _reason_rows(rows, self._compared))
 
     @property

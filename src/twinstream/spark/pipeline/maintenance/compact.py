@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -55,14 +55,14 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
         target: the target size of a merged file in bytes.
 
     Raises:
-        PipelineBusy: while another command works on the tables.
+        StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders.of(config.path)
-    with maintenance_lock(config, "compact"):
+    with maintenance_lock(config, "compact") as held:
         for table in all_tables(config):
             if config.sink == "delta":
-                yield from _delta(config, table, target)
+                yield from _delta(config, table, target, held.check)
             elif (folders.root / table).is_dir():
                 yield from _parquet(folders, table, target)
         for source in config.sources:
@@ -83,9 +83,14 @@ def all_tables(config: PipelineConfig) -> list[str]:
     return found
 
 
-def _delta(config: PipelineConfig, table: str, target: int) -> Iterator[Compacted]:
+def _delta(
+    config: PipelineConfig, table: str, target: int, check: Callable[[], None]
+) -> Iterator[Compacted]:
     place = delta_place(config)
     delta = place.open(table)
+    # No batch is unfinished in this version of the table. Later ones are not compacted, and a
+    # commit that takes files from another one is refused.
+    check()
     if delta is not None:
         before = len(delta.file_uris())
         with place.changed(table):

@@ -19,11 +19,13 @@ from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
+from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
 from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.located_source import located_source
-from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import (
@@ -51,11 +53,9 @@ def batches_of(
     """Return the landed batches that have sequences in `[low, high)`, ascending.
 
     If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
-    are omitted. Raises `SparkSourceError` if no batch has sequences of the range,
-    or if the lake is on an object store.
+    are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
-    folder = folder_of_files(config, "replay")
-    entries = journal_of(Folders.of(folder), source).entries()
+    entries = journal_of(Folders.of(config.path), source).entries()
     if not entries:
         raise SparkSourceError(f"nothing of source {source.name} is landed yet")
     newest = entries[max(entries)]
@@ -99,13 +99,16 @@ def replay(
         JournalError: if another source has landed into a table. Nothing is changed.
         SchemaError: if the columns of the schema do not fit the tables. Nothing is changed.
         SparkSourceError: if no batch has sequences of the range.
-        PipelineBusy: while another command works on the tables.
+        StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
+            Run the replay again.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    folders = Folders.of(folder_of_files(config, "replay"))
-    journal, sink = journal_of(folders, source), open_sink(config)
+    refuse_partitions(config, source, "replay")
+    folders = Folders.of(config.path)
+    journal = journal_of(folders, source)
     source = located_source(source)
-    with maintenance_lock(config, "replay"), engine_of(spark, config) as engine:
+    with maintenance_lock(config, "replay") as held, engine_of(spark, config) as engine:
+        sink = open_sink(config, held.check)
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])
         known = journal.entries()
@@ -117,7 +120,7 @@ def replay(
             done.append(_again(engine, folders, source, sink, entry, tables))
             if HOOKS:
                 reached("replay: before journal", entry)
-            journal.replayed(done[-1])
+            done[-1] = journal.replayed(done[-1], held.check)
             tell(done[-1])
     return done
 
@@ -138,17 +141,15 @@ def _again(
     entry: BatchEntry,
     tables: list[str],
 ) -> BatchEntry:
-    remove_attempts(folders.staging, "_replay")
-    staging = Staging(folders.staging, "_replay")
+    staged = _Staged(folders, source)
     try:
-        reports = _write_batch(engine, source, entry, staging.folder)
+        reports = _write_batch(engine, source, entry, staged.folder)
         found = sum(each.rows for each in reports)
         files = files_by_table(reports)
         source.tables.refuse_many([*tables, *files])
-        written = {table: Written.of(table, each) for table, each in files.items()}
-        _refuse_lost(
-            source, sink, entry, tables, [file for each in written.values() for file in each.files]
-        )
+        lake = folders.bucket
+        written = {table: Written.of(table, each, lake) for table, each in files.items()}
+        _refuse_lost(source, sink, entry, tables, list(written.values()))
         for table in _order(source, tables, written):
             if HOOKS:
                 reached("replay: before table", table)
@@ -158,13 +159,32 @@ def _again(
         again = counted(entry, seqs, list(written.values()), source.dead_letters)
         return evolve(again, replays=entry.replays + 1, filter=source.filter)
     finally:
-        staging.close()
+        staged.close()
+
+
+class _Staged:
+    """The files of one attempt. On an object store they stay until a vacuum."""
+
+    def __init__(self, folders: Folders, source: SourceConfig) -> None:
+        self._staging: Staging | None = None
+        self.folder: Path | LakeOutput
+        if folders.bucket is None:
+            remove_attempts(folders.staging, "_replay")
+            self._staging = Staging(folders.staging, "_replay")
+            self.folder = self._staging.folder
+        else:
+            # No source has a dot in its name.
+            self.folder = LakeOutput(folders.bucket, f"{source.name}.replay-")
+
+    def close(self) -> None:
+        if self._staging is not None:
+            self._staging.close()
 
 
 def _write_batch(
-    engine: Engine, source: SourceConfig, entry: BatchEntry, folder: Path
+    engine: Engine, source: SourceConfig, entry: BatchEntry, folder: Path | LakeOutput
 ) -> list[TaskReport]:
-    """Write the rows of the batch to files in the staging folder `folder`."""
+    """Write the rows of the batch to files in `folder`."""
     # Tasks must not fail if messages are missing. `_refuse_lost` compares the files with the
     # tables, and reports the sequences of lost messages.
     options = evolve(source.source_options, slots=engine.slots, fail_on_data_loss=False)
@@ -175,12 +195,12 @@ def _write_batch(
 
 
 def _refuse_lost(
-    source: SourceConfig, sink: Sink, entry: BatchEntry, tables: list[str], files: list[Path]
+    source: SourceConfig, sink: Sink, entry: BatchEntry, tables: list[str], written: list[Written]
 ) -> None:
-    """Raise `DataLossError` if the tables have messages of the batch that `files` lack."""
+    """Raise `DataLossError` if the tables have messages of the batch that `written` lacks."""
     lost: list[int] = []
     for low, high in pieces(entry.start, entry.end, entry.messages):
-        new = messages_of(files, source, low, high)
+        new = messages_of(written, source, low, high)
         old = read_landed(sink, source, tables, low, high, entry.batch)
         lost += missing_of(old.up_to(entry.batch).rows, new)
     if lost:

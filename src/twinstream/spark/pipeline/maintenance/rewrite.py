@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
@@ -43,14 +43,15 @@ def rewrite(config: PipelineConfig) -> Iterator[Rewritten]:
         SchemaError: if the columns of a table do not fit its schema even with wider types and new
             names. Nothing is changed. Also if a row has two values of one column; this table is not
             changed.
-        SparkSourceError: if the lake is on an object store. Nothing is changed.
-        PipelineBusy: while another command works on the tables.
+        StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
+            Run the command again.
+        PipelineBusy: if another program changes a table meanwhile.
         CheckpointError: if a table has rows of an unfinished batch. Finish it first, with the file
             that it began with.
     """
-    folders = Folders.of(folder_of_files(config, "rewrite"))
-    with maintenance_lock(config, "rewrite", may_be_planned=True):
-        sink = open_sink(config)
+    folders = Folders.of(config.path)
+    with maintenance_lock(config, "rewrite", may_be_planned=True) as held:
+        sink = open_sink(config, held.check)
         due = [
             found
             for source in config.sources

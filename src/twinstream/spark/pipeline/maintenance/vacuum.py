@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final
@@ -52,15 +53,15 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
         dry_run: return the files without removing them.
 
     Raises:
-        PipelineBusy: while another command works on the tables.
+        StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders.of(config.path)
-    with maintenance_lock(config, "vacuum"):
+    with maintenance_lock(config, "vacuum") as held:
         found = [_measured(path) for path in _unused(folders, time.time() - keep)]
         if config.sink == "delta":
             for table in all_tables(config):
-                found += _delta(config, table, keep, dry_run=dry_run)
+                found += _delta(config, table, keep, held.check, dry_run=dry_run)
         if not dry_run:
             _remove(folders, found)
     return found
@@ -86,7 +87,9 @@ def _is_older(name: str, before: float) -> bool:
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
-def _delta(config: PipelineConfig, table: str, keep: float, *, dry_run: bool) -> list[Leftover]:
+def _delta(
+    config: PipelineConfig, table: str, keep: float, check: Callable[[], None], *, dry_run: bool
+) -> list[Leftover]:
     place = delta_place(config)
     delta = place.open(table)
     if delta is None:
@@ -99,8 +102,11 @@ def _delta(config: PipelineConfig, table: str, keep: float, *, dry_run: bool) ->
         for name, size in sizes.items()
         if size is not None
     ]
+    # No batch was unfinished when the files were listed. Names are unique, so no table will use
+    # them, even if the lock is lost now.
+    check()
     if not dry_run:
-        delta.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        place.remove(table, names)
     return found
 
 

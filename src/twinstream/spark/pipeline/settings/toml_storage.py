@@ -14,7 +14,7 @@ __all__ = ["STORAGE_KEYS", "object_folder"]
 
 STORAGE_KEYS: Final = (
     *("endpoint", "region", "access_key_env", "secret_key_env", "session_token_env", "profile"),
-    *("encryption", "kms_key", "timeout"),
+    *("encryption", "kms_key", "timeout", "lease"),
 )
 """The keys of `[storage]`."""
 
@@ -31,6 +31,9 @@ _SECRETS: Final[Mapping[str, str]] = {
     ),
 }
 _ENCRYPTIONS: Final[tuple[Encryption, ...]] = ("AES256", "aws:kms")
+# An owner of the lock renews it three times in a lease, also if the server is slow.
+_SHORTEST_LEASE: Final = 3.0
+
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/", re.ASCII)
 
@@ -79,6 +82,7 @@ def _storage(table: TomlTable) -> StorageSettings:
         encryption=table.word("encryption", _ENCRYPTIONS) if table.has("encryption") else "",
         kms_key=table.text("kms_key"),
         timeout=table.seconds("timeout", 30.0),
+        lease=table.seconds("lease", 30.0),
     )
     _check_pairs(table, found)
     return found
@@ -92,6 +96,8 @@ def _check_pairs(table: TomlTable, found: StorageSettings) -> None:
         raise table.fail("session_token_env", "needs access_key_env and secret_key_env")
     if found.profile and found.access_key_env:
         raise table.fail("profile", "cannot be combined with access_key_env; give one of them")
+    if found.lease < _SHORTEST_LEASE:
+        raise table.fail("lease", f"must be at least {_SHORTEST_LEASE:g}s")
     if found.kms_key and found.encryption != "aws:kms":
         raise table.fail("kms_key", 'needs encryption = "aws:kms"')
 

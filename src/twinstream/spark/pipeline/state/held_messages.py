@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["held_messages", "windows"]
 
-WINDOW = 2_000_000
-"""The maximum number of sequences that are compared at once, which need about 100 MB of memory."""
+WINDOW: Final = 50_000
+"""The maximum number of sequences that are compared at once, which need some 10 MB of memory."""
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from attrs import frozen
 
 from twinstream.lake.entry import BatchEntry
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.staging import Written
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.parquet_files import scanned
 from twinstream.spark.pipeline.tables.sink import Sink
@@ -127,16 +127,18 @@ def read_landed(
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
 
 
-def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
+def messages_of(written: Iterable[Written], source: SourceConfig, low: int, high: int) -> pa.Table:
     """Return the messages with a sequence in `[low, high)` for which the files have rows.
 
     The result has the columns `MESSAGES`.
     """
-    columns, names = [source.seq_column, source.time_column], [str(file) for file in files]
+    columns = [source.seq_column, source.time_column]
     found: list[pa.RecordBatch] = []
-    for part in scanned(names, columns, source.seq_column, low, high, 0) if names else ():
-        arrays = [part.column(at).cast(each.type) for at, each in enumerate(MESSAGES)]
-        found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
+    for each in written:
+        names = [str(file) for file in each.files]
+        for part in scanned(names, columns, source.seq_column, low, high, 0, each.lake):
+            arrays = [part.column(at).cast(kind.type) for at, kind in enumerate(MESSAGES)]
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
     return pa.Table.from_batches(found, schema=MESSAGES)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
@@ -32,10 +32,19 @@ class SourceState:
     lock: TableLock
 
     @classmethod
-    def of(cls, config: PipelineConfig, source: SourceConfig) -> SourceState:
-        """Return the stored state of a source of a pipeline. Raises as `journal_of` does."""
+    def of(
+        cls,
+        config: PipelineConfig,
+        source: SourceConfig,
+        check: Callable[[], None] = lambda: None,
+    ) -> SourceState:
+        """Return the stored state of a source of a pipeline. Raises as `journal_of` does.
+
+        `check` is for `open_sink`.
+        """
         folders = Folders.of(config.path)
-        return cls(folders, journal_of(folders, source), open_sink(config), TableLock(folders))
+        sink = open_sink(config, check)
+        return cls(folders, journal_of(folders, source), sink, TableLock(folders))
 
 
 def journal_of(folders: Folders, source: SourceConfig) -> Journal:
@@ -54,12 +63,8 @@ def journal_of(folders: Folders, source: SourceConfig) -> Journal:
 
 
 def journals_in(folders: Folders) -> Iterator[tuple[str, Journal]]:
-    """Yield the name and the journal of each source in a folder, also of other pipelines' sources.
-
-    The folder must be on a file system.
-    """
-    found = folders.state.iterdir() if folders.state.is_dir() else ()
-    for name in sorted(each.name for each in found if each.is_dir()):
+    """Yield the name and the journal of each source in a lake, also of other pipelines' sources."""
+    for name in folders.store.folders():
         yield name, Journal(folders.store, name)
 
 

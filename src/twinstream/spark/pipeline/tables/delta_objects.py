@@ -7,7 +7,7 @@ version of the table shows whether the commit was stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -173,6 +173,13 @@ class ObjectDelta:
                 return obstore.head(client, f"{table}/{name}")["size"]
             except FileNotFoundError:
                 return None
+
+    def remove(self, table: str, names: Iterable[str]) -> None:
+        """Remove files below the folder of a table."""
+        import obstore
+
+        with requests(self._lake, "remove", table) as client:
+            obstore.delete(client, [f"{table}/{name}" for name in names])
 
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error for a commit, or for the creation of the table."""

@@ -147,6 +147,10 @@ class DeltaPlace(Protocol):
         """Return the size in bytes of a file below the folder of a table, or `None` without it."""
         ...
 
+    def remove(self, table: str, names: Iterable[str]) -> None:
+        """Remove files below the folder of a table."""
+        ...
+
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error for a commit that has failed with one of the `doubtful` errors."""
         ...
@@ -258,6 +262,16 @@ class LocalDelta:
         """Return the size in bytes of a file below the folder of a table, or `None` without it."""
         path = self._folders.root / table / name
         return path.lstat().st_size if os.path.lexists(path) else None
+
+    def remove(self, table: str, names: Iterable[str]) -> None:
+        """Remove files below the folder of a table, and folders that are empty then."""
+        root = self._folders.root / table
+        for name in names:
+            (root / name).unlink(missing_ok=True)
+            for folder in (root / name).parents:
+                if folder == root or not folder.is_dir() or any(folder.iterdir()):
+                    break
+                folder.rmdir()
 
     def failed(self, table: str, error: Exception) -> Exception:
         """Return the error."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -53,6 +55,9 @@ from twinstream.spark.source.columns import MessageColumns
 
 __all__ = ["DeltaBatch", "DeltaSink"]
 
+# The type of sequences of all sizes.
+_DECIMAL: Final = pa.decimal128(20, 0)
+
 # Attempts to commit. Each fails only if another program has committed in the same moment.
 _TRIES: Final = 100
 
@@ -64,12 +69,22 @@ _DOUBTS: Final = 5
 _TEXT: Final = 32
 _BEYOND: Final = "\U0010ffff"
 
+# A commit on a version that is not the newest one fails.
+_ON_THIS_VERSION: Final = CommitProperties(max_commit_retries=0)
+
 
 class DeltaBatch:
     """The writer of one batch. Each Delta table gets the files of the batch in one transaction."""
 
-    def __init__(self, place: DeltaPlace, number: int, writer: Writer) -> None:
+    def __init__(
+        self,
+        place: DeltaPlace,
+        number: int,
+        writer: Writer,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._place: Final = place
+        self._check: Final = check
         self._number: Final = number
         self._writer: Final = writer
         self._name: Final = f"{writer.name}-{number:09d}-"
@@ -118,6 +133,7 @@ class DeltaBatch:
                     continue  # another driver has added the batch since
                 if moved is None:
                     moved = self._attempt.into(table, files)
+                self._check()
                 self._commit(table, delta, moved)
             except CommitFailedError:
                 if not left:
@@ -189,10 +205,16 @@ class DeltaBatch:
 
 
 class DeltaSink:
-    """The Delta tables of a lake."""
+    """The Delta tables of a lake.
 
-    def __init__(self, place: DeltaPlace) -> None:
+    `check` is called before each commit of a command. It raises an error if the command has lost
+    its lock. The commit is based on the version of the table that was read before that, and fails
+    if there is a later one. So a command that sleeps between the two commits nothing.
+    """
+
+    def __init__(self, place: DeltaPlace, check: Callable[[], None] = lambda: None) -> None:
         self._place: Final = place
+        self._check: Final = check
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -225,12 +247,10 @@ class DeltaSink:
         if delta is not None:
             # The Delta log has the bounds of the columns in each file. So files without matching
             # rows need not be opened.
-            bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
-            uris = delta.file_uris(file_pruning_predicate=bounds)
-            if uris:
-                lake = self._place.lake
-                files = [uri.removeprefix(f"{lake}/") for uri in uris]
-                yield from scanned(files, columns, seq, low, high, since, lake)
+            names = _within(delta, seq, low, high, since)
+            if names:
+                lake, paths = self._place.lake, [self._place.path(table, name) for name in names]
+                yield from scanned([str(p) for p in paths], columns, seq, low, high, since, lake)
 
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
@@ -250,7 +270,7 @@ class DeltaSink:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         delta = self._place.open(table)
         if delta is not None and files:
-            _check(delta, table, schema_of(files))
+            _check(delta, table, schema_of(files, self._place.lake))
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
@@ -262,31 +282,63 @@ class DeltaSink:
         # Without this check, Delta would cast the rows to the types of the table. A number could
         # lose its fraction without an error.
         self.check(table, files)
-        delta = self._place.open(table)
-        if delta is None and not files:
-            return
+        columns = schema_of(files, self._place.lake) if files else pa.schema([])
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
-        with self._place.changed(table):
-            if files:
-                columns = schema_of(files)
-                rows = with_values(files, columns)
-                if delta is None:
-                    write_deltalake(
-                        self._place.url(table),
-                        rows.scanner().to_reader(),
-                        partition_by=partition_columns(columns) or None,
-                        configuration=table_settings(rows.schema.names),
-                    )
-                else:
-                    write_deltalake(
-                        delta,
-                        rows.scanner().to_reader(),
-                        mode="overwrite",
-                        predicate=predicate,
-                        schema_mode="merge",
-                    )
-            elif delta is not None:
-                delta.delete(predicate)
+        rows = with_values(files, columns, self._place.lake) if files else None
+        if rows is not None and self._place.open(table) is None:
+            settings = table_settings(rows.schema.names)
+            schema = Schema.from_arrow(rows.schema)
+            self._place.create(table, schema, partition_columns(columns), settings)
+
+        def change(delta: DeltaTable) -> None:
+            if rows is None:
+                delta.delete(predicate, commit_properties=_ON_THIS_VERSION)
+                return
+            write_deltalake(
+                delta,
+                rows.scanner().to_reader(),
+                mode="overwrite",
+                predicate=predicate,
+                schema_mode="merge",
+                commit_properties=_ON_THIS_VERSION,
+            )
+
+        self._change(table, change)
+
+    def renew(self, table: str) -> None:
+        """Give the table a new version, so that commits on earlier ones fail."""
+
+        def change(delta: DeltaTable) -> None:
+            delta.create_write_transaction(
+                [], "append", delta.schema(), commit_properties=_ON_THIS_VERSION
+            )
+
+        self._change(table, change)
+
+    def _change(self, table: str, change: Callable[[DeltaTable], None]) -> None:
+        """Call `change` with the newest version of a table, until it has committed on it.
+
+        It may be called again after it has committed, and must do the same then. A table that does
+        not exist is not changed.
+        """
+        doubts = 0
+        for left in reversed(range(_TRIES)):
+            delta = self._place.open(table)
+            if delta is None:
+                return
+            self._check()
+            try:
+                with self._place.changed(table):
+                    change(delta)
+            except CommitFailedError:
+                if not left:
+                    raise
+            except self._place.doubtful as error:
+                doubts += 1
+                if doubts > _DOUBTS:
+                    raise self._place.failed(table, error) from error
+            else:
+                return
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
         """Yield the columns of a table, unless it does not exist."""
@@ -305,13 +357,14 @@ class DeltaSink:
         attempt = self._place.files("_rewrite", "rewrite-")
         try:
             files = attempt.into(table, _rewritten(table, delta, change, attempt.folder))
+            self._check()
             with self._place.changed(table):
                 delta.create_write_transaction(
                     list(map(_added, files)),
                     "overwrite",
                     Schema.from_arrow(change.columns),
                     # A commit on a later version would remove rows that were not read.
-                    commit_properties=CommitProperties(max_commit_retries=0),
+                    commit_properties=_ON_THIS_VERSION,
                 )
         except CommitFailedError as error:
             raise PipelineBusy(
@@ -328,22 +381,30 @@ class DeltaSink:
         plan: LettersPlan,
         writer: Writer,
     ) -> None:
-        """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
+        """Add files to a table in one transaction, unless the plan has done it already."""
+        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan), self._check)
         try:
-            assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
-            sources = [each for inside in files.values() for each in inside]
-            columns = schema_of(sources)
+            lake, added = self._place.lake, [each for inside in files.values() for each in inside]
+            columns = schema_of(added, lake)
             seq = _seq_of(columns)
             finished: list[TaskFile] = []
-            for file in sources:
-                link, place = batch.folder / file.name, Place(table, partition_of(file))
-                os.link(file, link)
-                finished.append(task_file(place, Footer.of(link), seq))
-            own = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
-            batch.put(table, finished, with_partitions(own))
+            for file, own in zip(added, self._linked(added, batch.folder), strict=True):
+                place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
+                finished.append(task_file(place, footer, seq, lake=lake))
+            bare = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
+            batch.put(table, finished, with_partitions(bare))
         finally:
             batch.close()
+
+    def _linked(self, files: Iterable[Path], folder: Path | LakeOutput) -> list[Path]:
+        """Link local files into a folder, and return the links; return other files as they are."""
+        if not isinstance(folder, Path):
+            return list(files)
+        links: list[Path] = []
+        for file in files:
+            links.append(folder / file.name)
+            os.link(file, links[-1])
+        return links
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""
@@ -394,6 +455,27 @@ def _seq_of(columns: pa.Schema) -> str:
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table, with their paths and the bounds of their columns."""
     return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+
+
+def _within(delta: DeltaTable, seq: str, low: int, high: int, since: int) -> list[str]:
+    """Return the names of the files that may have rows of a scan.
+
+    Files of other programs may have no bounds in the log. Delta's own choice of files by a
+    predicate takes 50 MiB of memory more.
+    """
+    found = pa.table(delta.get_add_actions(flatten=True))
+    for name, compare, bound in (
+        (f"max.{seq}", operator.ge, low),
+        (f"min.{seq}", operator.lt, high),
+        (f"max.{BATCH_COLUMN}", operator.ge, since),
+    ):
+        if name in found.schema.names:
+            known = pc.field(name)
+            value: Any = pa.scalar(Decimal(bound), _DECIMAL)
+            is_within = compare(known.cast(_DECIMAL), value)
+            found = found.filter(known.is_null() | is_within)
+    # The log has the path as a URL, and the folder of a partition may have escapes.
+    return [unquote(path) for path in found.column("path").to_pylist()]
 
 
 def _added(file: TaskFile) -> AddAction:
@@ -484,7 +566,13 @@ def _fitting(
     known, new = _arrow(delta.schema()), _arrow(schema)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
-        write_deltalake(delta, no_rows, mode="append", schema_mode="merge")
+        write_deltalake(
+            delta,
+            no_rows,
+            mode="append",
+            schema_mode="merge",
+            commit_properties=_ON_THIS_VERSION,
+        )
         delta.update_incremental()
     _add_bounded(delta, further)
     return delta

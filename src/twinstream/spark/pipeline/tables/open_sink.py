@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twinstream.lake.objects.folder import ObjectFolder
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["delta_place", "open_sink"]
 
 
-def open_sink(config: PipelineConfig) -> Sink:
+def open_sink(config: PipelineConfig, check: Callable[[], None] = lambda: None) -> Sink:
     """Return the `Sink` of a pipeline's tables.
 
-    Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
+    `check` is called before each change of a table on an object store, and raises an error if the
+    caller may no longer change the tables. Raises `SparkSourceError` for Delta tables if the
+    package `deltalake` is not installed.
     """
     if config.sink == "parquet":
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
@@ -28,7 +31,7 @@ def open_sink(config: PipelineConfig) -> Sink:
     place = delta_place(config)
     from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
-    return DeltaSink(place)
+    return DeltaSink(place, check)
 
 
 def delta_place(config: PipelineConfig) -> DeltaPlace:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -28,6 +29,11 @@ __all__ = [
     "unified",
     "write_rows",
 ]
+
+
+# How many batches of rows, and how many files, are read in advance. By default there are 16 and 4,
+# which takes much memory.
+_AHEAD: Final = 1
 
 
 @frozen
@@ -61,7 +67,13 @@ def scanned(
         rows = ds.dataset(files, schema=schema, filesystem=store)
         wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
-        yield from rows.to_batches(columns=list(columns), filter=wanted)
+        yield from rows.to_batches(
+            columns=list(columns),
+            filter=wanted,
+            batch_readahead=_AHEAD,
+            fragment_readahead=_AHEAD,
+            use_threads=False,
+        )
 
 
 def _without_view(column: pa.Field) -> pa.Field:
@@ -98,9 +110,13 @@ def _damaged(files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | 
     return None
 
 
-def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """Return the schema with the columns of all files. Raises `SchemaError` if types differ."""
-    return unified(map(pq.read_schema, files))
+def schema_of(files: Sequence[Path], lake: ObjectFolder | None = None) -> pa.Schema:
+    """Return the schema with the columns of all files. Raises `SchemaError` if types differ.
+
+    If `lake` is given, the paths are relative to it.
+    """
+    store = arrow_files(lake)
+    return unified(pq.read_schema(str(file), filesystem=store) for file in files)
 
 
 def unified(schemas: Iterable[pa.Schema]) -> pa.Schema:

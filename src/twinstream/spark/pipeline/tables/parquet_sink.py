@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
@@ -30,12 +31,17 @@ from twinstream.spark.pipeline.tables.sink import Writer
 __all__ = ["ParquetSink"]
 
 
+# The last sequence of a stream.
+_LAST: Final = 2**64 - 1
+
+
 class ParquetSink:
     """The Parquet tables below a pipeline's folder."""
 
     def __init__(self, folders: Folders) -> None:
         self.folders: Final = folders
         self._fits: Final[dict[str, Fitting]] = {}
+        self._bounds: Final[dict[str, dict[str, tuple[int, int]]]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -62,7 +68,13 @@ class ParquetSink:
         Only batches numbered `since` or higher are read.
         """
         folders = batch_folders(self.folders.root / table).items()
-        files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
+        listed = [str(f) for last, path in folders if last >= since for f in files_in(path)]
+        # Footers are read once. No other file gets the name of one that was replaced.
+        known = self._bounds.get(table, {})
+        self._bounds[table] = {f: known[f] if f in known else _bounds(f, seq) for f in listed}
+        files = [
+            f for f, (first, last) in self._bounds[table].items() if first < high and last >= low
+        ]
         if files:
             yield from scanned(files, columns, seq, low, high, since)
 
@@ -134,6 +146,9 @@ class ParquetSink:
             homes |= _link_all(home, links)
         sync([*homes, root])
 
+    def renew(self, table: str) -> None:
+        """Do nothing: no process loses the lock of a local folder while it runs."""
+
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""
         folders = batch_folders(self.folders.root / table).values()
@@ -152,6 +167,15 @@ class ParquetSink:
             if not home.exists():
                 raise
             remove_tree(ready)
+
+
+def _bounds(file: str, seq: str) -> tuple[int, int]:
+    """Return the bounds of the sequences in a file. They include all if the file is damaged."""
+    try:
+        found = Footer.of(Path(file)).bounds(seq)
+    except (OSError, pa.ArrowInvalid):
+        return 0, _LAST  # a reader names the file
+    return (_LAST, 0) if found is None else (int(found[0]), int(found[1]))
 
 
 def _link_start(plan: LettersPlan) -> str:

@@ -113,8 +113,15 @@ class Sink(Protocol):
     ) -> None:
         """Add rows to batches of a table, unless the plan has added them already.
 
-        `files` has the files of each batch, by its number. The files are kept. Call `check` before
-        the plan is stored.
+        `files` has the files of each batch, by its number. Local files are kept; in a lake on an
+        object store, the files become those of the table. Call `check` before the plan is stored.
+        """
+        ...
+
+    def renew(self, table: str) -> None:
+        """Let changes fail that a process began before this call, and that it makes after it.
+
+        A table that cannot be changed without its lock may do nothing.
         """
         ...
 
