@@ -42,9 +42,7 @@ class Iteration(Closable, BlockHint, LoopHint, Generic[T]):
 
     async def close(self) -> None:
         """End the iterator."""
-        if self._is_parents:
-            return
-        await self._source.close()
+        raise NotImplementedError
 
     def __aiter__(self) -> Self:
         return self

@@ -43,9 +43,7 @@ class Iteration(Closable, BlockHint, LoopHint, Generic[T]):
 
     def close(self) -> None:
         """End the iterator."""
-        if self._is_parents:
-            return
-        self._source.close()
+        raise NotImplementedError
 
     def __iter__(self) -> Self:
         return self
