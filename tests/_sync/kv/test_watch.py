@@ -13,9 +13,12 @@ from tests._sync.buckets import bucket, listed, renewed, state, summary
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
+from tests._sync.scripted import scripted
 from tests.conftest import VERSION
+from tests.fake.ordering import create, deliver, leave
 from tests.inside import api_of, session_of
 from twinstream.models import KeyValueConfig
+from twinstream.testing import FakePeer
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
 
@@ -294,6 +297,29 @@ def test_removed_keys_do_not_stop_a_list(opened, name, history):
                 jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.k.{number}")
             rest = state(watch)
             assert len({each[0] for each in rest}) in range(296, 300)
+
+
+def test_revisions_that_were_lost_among_others_come_again():
+    """The watch takes all revisions at once that have arrived."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        create(peer, stream="KV_B")
+        pull = peer.expect_pull()
+        for sent, revision in ((1, 11), (2, 12), (4, 14), (5, 15)):
+            deliver(peer, pull, sent, revision, f"$KV.B.k{revision}")
+        config = create(peer, stream="KV_B")
+        assert config["opt_start_seq"] == 13
+        pull = peer.expect_pull()
+        for sent in (1, 2, 3):
+            deliver(peer, pull, sent, 12 + sent, f"$KV.B.k{12 + sent}")
+        leave(peer, config["name"])
+
+    with scripted(script) as connection:
+        made = connection.jetstream(timeout=20).bind_key_value("B")
+        with made.watch(updates_only=True) as watch:
+            seen = [(watch.next(timeout=20)).revision for _ in range(5)]
+        assert seen == [11, 12, 13, 14, 15]
 
 
 # ---- keys
