@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
 
 from twinstream.disk.safe_files import sync
 from twinstream.lake.objects.files import arrow_files
@@ -41,15 +41,18 @@ class LakeOutput:
     """The folders of tables in a lake, where files have the name of a batch and another part.
 
     Readers do not see the files before the log of the table names them. A file appears when it is
-    closed, and it is durable then.
+    closed, and it is durable then. `homes` has the folders of tables that are not named as their
+    table, by the name of the table.
     """
 
     lake: ObjectFolder
     name: str
+    homes: Mapping[str, str] = field(factory=dict[str, str])
 
     def open(self, table: str) -> tuple[Path, pa.NativeFile]:
         """Begin a file, and return its path below the lake and the open file."""
-        path = f"{table}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
+        home = self.homes.get(table, table)
+        path = f"{home}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
         return Path(path), arrow_files(self.lake).open_output_stream(path)
 
     def finish(self, paths: Iterable[Path]) -> None:

@@ -42,9 +42,13 @@ class BatchWriter(Protocol):
     If an earlier attempt has added the batch to a table, the table is not changed.
     """
 
-    @property
-    def folder(self) -> Path | LakeOutput:
-        """Where tasks write the files of the batch."""
+    def prepared(
+        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+    ) -> Path | LakeOutput:
+        """Return where tasks write the files of the batch.
+
+        `tables` are the tables that may get files, and `columns` returns the columns of one.
+        """
         ...
 
     @property
@@ -104,6 +108,12 @@ class ParquetBatch:
     def folder(self) -> Path:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
+
+    def prepared(
+        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+    ) -> Path | LakeOutput:
+        """Return the folder."""
+        return self.folder
 
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -63,6 +63,12 @@ class DeltaBatch:
     def folder(self) -> Path | LakeOutput:
         """Where tasks write the files of the batch."""
         return self._attempt.folder
+
+    def prepared(
+        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+    ) -> Path | LakeOutput:
+        """Return where tasks write the files of the batch."""
+        return self.folder
 
     @property
     def lake(self) -> ObjectFolder | None:

@@ -1,4 +1,4 @@
-"""Open the Parquet or Delta tables of a pipeline."""
+"""Open the tables of a pipeline."""
 
 from __future__ import annotations
 
@@ -19,16 +19,34 @@ __all__ = ["delta_place", "open_sink"]
 def open_sink(config: PipelineConfig) -> Sink:
     """Return the `Sink` of a pipeline's tables.
 
-    Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
+    Raises `SparkSourceError` if the package for Delta or Iceberg tables is not installed.
     """
     if config.sink == "parquet":
         from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
         return ParquetSink(Folders.of(config.path))
+    if config.sink == "iceberg":
+        return _iceberg(config)
     place = delta_place(config)
     from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
     return DeltaSink(place)
+
+
+def _iceberg(config: PipelineConfig) -> Sink:
+    assert isinstance(config.path, ObjectFolder), "read_config refuses other paths"
+    assert config.catalog is not None, "read_config refuses a pipeline without it"
+    try:
+        from twinstream.lake.iceberg.tables import IcebergTables
+        from twinstream.spark.pipeline.tables.iceberg_sink import IcebergSink
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != "pyiceberg":
+            raise
+        raise SparkSourceError(
+            'sink = "iceberg" needs pyiceberg, which is not installed; install Twinstream with its'
+            " extra lake (in a clone: pip install '.[lake]')"
+        ) from missing
+    return IcebergSink(IcebergTables(config.catalog, config.path.storage))
 
 
 def delta_place(config: PipelineConfig) -> DeltaPlace:
