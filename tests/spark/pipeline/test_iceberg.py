@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
@@ -20,11 +24,18 @@ from tests.spark.drivers import (
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
+from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.errors import JournalError
+from twinstream.spark.errors import JournalError, SparkSourceError
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.state.landed_rows import read_landed
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.sink import SourceWriter
 from twinstream.testing import NatsServer
 
 LAST = 25
@@ -102,6 +113,113 @@ def test_a_table_with_rows_of_another_journal_is_refused(
     lost = evolve(config, path=s3.folder("lost"))
     with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):
         land_all(lost, leader)
+
+
+def rows_by_batch(config: PipelineConfig) -> dict[int, int]:
+    found = iceberg_table(config).scan(selected_fields=("_batch_id",)).to_arrow()
+    return dict(sorted(Counter(found.column("_batch_id").to_pylist()).items()))
+
+
+def merge_files(config: PipelineConfig) -> None:
+    """Merge all files of the table, as a program for maintenance does."""
+    table = iceberg_table(config)
+    table.overwrite(table.scan().to_arrow())
+    assert len(list(table.scan().plan_files())) == 1
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_rows_of_batches_are_replaced(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, *, is_merged: bool
+) -> None:
+    """Also in a file that has rows of other batches, too."""
+    land_all(config, leader)
+    sink = open_sink(config)
+    if is_merged:
+        merge_files(config)
+    sink.replace("orders", {1: ()})
+    assert rows_by_batch(config) == {0: 9, 2: 5}
+    sink.replace("orders", {1: ()})
+    assert rows_by_batch(config) == {0: 9, 2: 5}
+    (file,) = sink.files("orders", [2])[2][:1]
+    copy = tmp_path / "part.parquet"
+    rows = ds.dataset([str(file)], filesystem=arrow_files(sink.lake)).to_table()
+    columns = [name for name in rows.column_names if name != "_batch_id"]
+    batch = pa.array([1] * rows.num_rows, pa.int64())
+    pq.write_table(rows.select(columns).append_column("_batch_id", batch), copy)
+    sink.replace("orders", {1: [copy]})
+    assert rows_by_batch(config) == {0: 9, 1: rows.num_rows, 2: 5}
+    sink.replace("orders", {0: (), 1: (), 2: ()})
+    assert rows_by_batch(config) == {}
+
+
+def test_rows_of_a_plan_for_letters_are_added_once(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    land_all(config, leader)
+    sink, writer = open_sink(config), SourceWriter("orders", "id")
+    file = tmp_path / "letters.parquet"
+    rows = pa.table({
+        "id": pa.array([10], pa.int64()), "_seq": pa.array([10], pa.int64()),
+        "_batch_id": pa.array([0], pa.int64()),
+    })  # fmt: skip
+    pq.write_table(rows, file)
+    plan = LettersPlan(number=0, newest=2, folder="letters.1", files=(), entries=())
+    assert not sink.has_added("orders", plan, writer)
+    for _ in range(2):
+        sink.add("orders", {0: file}, plan, writer)
+        assert sink.has_added("orders", plan, writer)
+        assert rows_by_batch(config) == {0: 10, 1: 9, 2: 5}
+    assert sink.holds("orders", 2)
+    assert not sink.holds("orders", 3)
+
+
+def test_compaction_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    with pytest.raises(SparkSourceError, match="use the maintenance of the catalog, or a program"):
+        list(compact(config))
+
+
+def test_files_that_another_program_has_merged_are_read(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    land_all(config, leader)
+    merge_files(config)
+    leader.last = 38
+    land_all(config, leader)
+    check(config, tmp_path, 38)
+    sink, (source,) = open_sink(config), config.sources
+    found = read_landed(sink, source, ["orders", source.dead_letters], 5, 30)
+    assert (found.count, found.distinct) == (25, 25)
+
+
+def test_objects_that_no_snapshot_names_are_removed(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    land_all(config, leader)
+    sink = open_sink(config)
+    # A killed attempt of the last batch, and one of a batch that is not in the journal yet.
+    for number, name in ((2, "orders-000000002-"), (3, "orders-000000003-")):
+        attempt = sink.batch(number, SourceWriter("orders", "id"))
+        folder = attempt.prepared(["orders"], lambda _: pa.schema([]))
+        path, file = folder.open("orders")
+        file.write(b"unfinished")
+        file.close()
+        assert name in str(path)
+    sink.replace("orders", {1: ()})
+    assert vacuum(config) == [], "they are kept for a week"
+    found = vacuum(config, keep=0, dry_run=True)
+    names = [each.path.name for each in found]
+    batches = [name.rpartition("-")[0] for name in names if name.startswith("orders-")]
+    assert sorted(batches) == ["orders-000000001"] * 2 + ["orders-000000002"]
+    assert len(names) == 3, "manifests are too young"
+    assert len(iceberg_table(config).snapshots()) == 4
+    assert vacuum(config, keep=0) == found
+    assert vacuum(config, keep=0) == []
+    assert len(iceberg_table(config).snapshots()) == 1
+    assert rows_by_batch(config) == {0: 9, 2: 5}
+    leader.last = 38
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (29, 29)
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pydantic import ValidationError
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     BadRequestError,
@@ -19,9 +20,11 @@ from twinstream.lake.iceberg.settings import CatalogSettings
 
 __all__ = ["CATALOG_ERRORS", "catalog_error", "is_refusal"]
 
-# `NotImplementedError` is what pyiceberg raises for requests that the catalog does not offer, and
-# `ValueError` for answers that are no answers of a catalog.
-CATALOG_ERRORS: Final = (RESTError, OAuthError, RequestException, NotImplementedError, ValueError)
+# `NotImplementedError` is raised for requests that the catalog does not offer, and
+# `ValidationError` for answers that are not those of a catalog.
+CATALOG_ERRORS: Final = (
+    *(RESTError, OAuthError, RequestException, NotImplementedError, ValidationError),
+)
 """Errors of pyiceberg for requests that the catalog has not carried out, or perhaps not."""
 
 _ACCESS: Final = (ForbiddenError, UnauthorizedError, AuthorizationExpiredError, OAuthError)

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
+from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
@@ -55,7 +56,14 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
     Raises:
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
+        SparkSourceError: for Iceberg tables.
     """
+    if config.sink == "iceberg":
+        raise SparkSourceError(
+            "pipeline compact cannot merge the files of Iceberg tables: use the maintenance of the"
+            " catalog, or a program that rewrites data files, such as Spark with CALL"
+            " catalog.system.rewrite_data_files('namespace.table')"
+        )
     folders = Folders.of(config.path)
     with maintenance_lock(config, "compact"):
         for table in all_tables(config):

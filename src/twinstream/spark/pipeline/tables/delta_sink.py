@@ -34,7 +34,7 @@ from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.tables.delta_place import DeltaPlace, table_settings
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.tables.sink import Writer
+from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["DeltaBatch", "DeltaSink"]
 
@@ -269,7 +269,7 @@ class DeltaSink:
 
     def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
         """Add links of files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan))
+        batch = DeltaBatch(self._place, plan.number, LettersWriter(writer, plan))
         try:
             assert isinstance(batch.folder, Path), "a lake on an object store has no such plan"
             links = [batch.folder / file.name for file in files.values()]
@@ -286,20 +286,7 @@ class DeltaSink:
         delta = self._place.open(table)
         if delta is None:
             return False
-        return self._place.landed(table, delta, _LettersWriter(writer, plan).id) >= plan.number
-
-
-class _LettersWriter:
-    """The writer of the dead letters that a plan lands, in one transaction of each table.
-
-    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
-    earlier journal is restored.
-    """
-
-    def __init__(self, source: Writer, plan: LettersPlan) -> None:
-        # No source has a dot in its name.
-        self.name: Final = f"{source.name}.letters"
-        self.id: Final = f"{source.id}.letters.{plan.folder}"
+        return self._place.landed(table, delta, LettersWriter(writer, plan).id) >= plan.number
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.sink import Sink
 
 if TYPE_CHECKING:
+    from twinstream.lake.iceberg.tables import IcebergTables
     from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
 
-__all__ = ["delta_place", "open_sink"]
+__all__ = ["delta_place", "iceberg_tables", "open_sink"]
 
 
 def open_sink(config: PipelineConfig) -> Sink:
@@ -26,19 +27,25 @@ def open_sink(config: PipelineConfig) -> Sink:
 
         return ParquetSink(Folders.of(config.path))
     if config.sink == "iceberg":
-        return _iceberg(config)
+        tables = iceberg_tables(config)
+        from twinstream.spark.pipeline.tables.iceberg_sink import IcebergSink
+
+        return IcebergSink(tables)
     place = delta_place(config)
     from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
     return DeltaSink(place)
 
 
-def _iceberg(config: PipelineConfig) -> Sink:
+def iceberg_tables(config: PipelineConfig) -> IcebergTables:
+    """Return the Iceberg tables of a pipeline.
+
+    Raises `SparkSourceError` if the package `pyiceberg` is not installed.
+    """
     assert isinstance(config.path, ObjectFolder), "read_config refuses other paths"
     assert config.catalog is not None, "read_config refuses a pipeline without it"
     try:
         from twinstream.lake.iceberg.tables import IcebergTables
-        from twinstream.spark.pipeline.tables.iceberg_sink import IcebergSink
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "pyiceberg":
             raise
@@ -46,7 +53,7 @@ def _iceberg(config: PipelineConfig) -> Sink:
             'sink = "iceberg" needs pyiceberg, which is not installed; install Twinstream with its'
             " extra lake (in a clone: pip install '.[lake]')"
         ) from missing
-    return IcebergSink(IcebergTables(config.catalog, config.path.storage))
+    return IcebergTables(config.catalog, config.path.storage)
 
 
 def delta_place(config: PipelineConfig) -> DeltaPlace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from attrs import frozen
@@ -12,7 +12,7 @@ from attrs import frozen
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.tables import BatchWriter
 
-__all__ = ["Sink", "SourceWriter", "Writer"]
+__all__ = ["LettersWriter", "Sink", "SourceWriter", "Writer"]
 
 
 class Writer(Protocol):
@@ -35,6 +35,19 @@ class SourceWriter:
 
     name: str
     id: str
+
+
+class LettersWriter:
+    """The writer of the dead letters that a plan lands, in one transaction of each table.
+
+    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
+    earlier journal is restored.
+    """
+
+    def __init__(self, source: Writer, plan: LettersPlan) -> None:
+        # No source has a dot in its name.
+        self.name: Final = f"{source.name}.letters"
+        self.id: Final = f"{source.id}.letters.{plan.folder}"
 
 
 class Sink(Protocol):
