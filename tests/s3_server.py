@@ -175,6 +175,22 @@ class S3Server:
             properties={"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables"},
         )
 
+    def toml(self, namespace: str, *, catalog: bool) -> str:
+        """Return the tables of a pipeline's file for the server, perhaps with its catalog."""
+        storage = (
+            f'\n[storage]\nendpoint = "{self.url}"\nregion = "us-east-1"\n'
+            'access_key_env = "TEST_S3_KEY"\nsecret_key_env = "TEST_S3_SECRET"\n'
+        )
+        return (
+            storage
+            if not catalog
+            else (
+                f'{storage}[catalog]\nuri = "{self.catalog_url}"\nwarehouse = "s3://{WAREHOUSE}"\n'
+                f'namespace = "{namespace}"\n[catalog.properties]\n'
+                'rest.sigv4-enabled = true\nrest.signing-name = "s3tables"\n'
+            )
+        )
+
     def folder(self, name: str, url: str | None = None, **settings: object) -> ObjectFolder:
         """Return a folder of the bucket; its keys are in the variables of `client_environment`."""
         given = {

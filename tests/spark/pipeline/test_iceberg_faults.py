@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +20,22 @@ from tests.proxy_faults import cut_off, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import rounds, state
-from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, journal_in, land_all
+from tests.spark.drivers import (
+    SOURCE,
+    FakeEngine,
+    FakeLeader,
+    batches_of,
+    journal_in,
+    land_all,
+)
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of, write_config
 from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
+from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 ROOT = Path(__file__).parents[3]
 LAST = 12
@@ -137,6 +147,38 @@ def test_a_commit_whose_answer_is_wrong(
     assert len(iceberg_table(own).snapshots()) == 2
 
 
+def test_requests_of_a_batch_are_few_and_do_not_grow(
+    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder
+) -> None:
+    """The table and the dead letters get files in each batch, three in all."""
+    with behind_proxies(made, s3, bucket.prefix) as (driven, (store, catalog)):
+        journal = journal_in(driven)
+        lander = BatchLander(journal, batches_of(driven, journal, FakeLeader(140)))
+        counts: list[tuple[Counter[str], Counter[str]]] = []
+        while (plan := lander.due()) is not None:
+            store.clear()
+            catalog.clear()
+            lander.land(plan)
+            counts.append((store.counts(), catalog.counts()))
+    assert len(counts) == 14
+    for stored, asked in counts[2:]:
+        assert (stored, asked) == ({"PUT": 9, "GET": 8}, {"GET": 4, "POST": 2})
+
+
+def test_snapshots_of_old_batches_expire(
+    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
+) -> None:
+    """Those behind another change of the table stay, because it may have replaced files."""
+    config = on_iceberg(made, s3, bucket.prefix)
+    land_all(config, FakeLeader(410))
+    assert len(iceberg_table(config).snapshots()) == 20
+    open_sink(config).replace("orders", {0: ()})
+    land_all(config, FakeLeader(630))
+    found = iceberg_table(config).snapshots()
+    assert len(found) == 21 + 20, "the change of the batch, all before it, and twenty after it"
+    assert landed_in_catalog(config, tmp_path) == (621, 621)
+
+
 def test_soak_two_drivers_at_once(
     s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
 ) -> None:
@@ -208,13 +250,7 @@ def config_file(folder: Path, s3: S3Server, path: str, namespace: str) -> Path:
     """Write the file of a pipeline, as its documentation describes it."""
     file = write_config(folder, "iceberg", "nats://127.0.0.1:1", SOURCE)
     text = file.read_text().replace('"lake"', f'"{path}"', 1)
-    file.write_text(
-        f'{text}\n[storage]\nendpoint = "{s3.url}"\nregion = "us-east-1"\n'
-        'access_key_env = "TEST_S3_KEY"\nsecret_key_env = "TEST_S3_SECRET"\n'
-        f'[catalog]\nuri = "{s3.catalog_url}"\nwarehouse = "s3://warehouse"\n'
-        f'namespace = "{namespace}"\n[catalog.properties]\n'
-        'rest.sigv4-enabled = true\nrest.signing-name = "s3tables"\n'
-    )
+    file.write_text(text + s3.toml(namespace, catalog=True))
     return file
 
 

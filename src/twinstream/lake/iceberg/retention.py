@@ -20,8 +20,8 @@ from twinstream.lake.objects.folder import ObjectFolder
 __all__ = ["StoredObject", "expire", "remove", "trim", "unnamed"]
 
 # Snapshots of a table that stay, and those from which on the others expire. The catalog sends all
-# of them with each commit.
-_KEPT: Final = 50
+# of them with each commit, and each costs half a millisecond of CPU time.
+_KEPT: Final = 20
 _MOST: Final = 2 * _KEPT
 
 # For how long objects of metadata stay that no snapshot names: a commit may be about to name them.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 
 from twinstream.core.deadline import Backoff
 from twinstream.lake.errors import StorageError
@@ -69,7 +70,24 @@ def transaction_on(table: Table) -> Transaction:
     """
     if NO_RETRIES.items() - table.properties.items():
         table.transaction().set_properties(NO_RETRIES).commit_transaction()
-    return table.transaction()
+    return _QuickTransaction(table)
+
+
+class _QuickTransaction(Transaction):
+    """A transaction that copies the metadata of its table once for each of its changes.
+
+    pyiceberg copies them at each look, some 20 times, and the copies take most of the CPU time of a
+    commit.
+    """
+
+    _known: tuple[object, TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata of the table after the changes."""
+        if self._known is None or self._known[0] is not self._updates:
+            self._known = self._updates, super().table_metadata
+        return self._known[1]
 
 
 def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> _T:
