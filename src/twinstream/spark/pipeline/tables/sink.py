@@ -1,4 +1,4 @@
-"""The common interface of Parquet and Delta tables, which add each batch atomically and once."""
+"""The common interface of all kinds of tables, which add each batch atomically and once."""
 
 from __future__ import annotations
 
