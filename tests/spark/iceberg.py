@@ -25,10 +25,16 @@ TABLES = ("orders", "dead_letters_orders")
 
 
 def on_iceberg(
-    config: PipelineConfig, s3: S3Server, name: str, *, url: str = "", catalog_url: str = ""
+    config: PipelineConfig,
+    s3: S3Server,
+    name: str,
+    *,
+    url: str = "",
+    catalog_url: str = "",
+    timeout: float = 30.0,
 ) -> PipelineConfig:
     """Return a pipeline with a lake and a namespace of its own, perhaps behind proxies."""
-    settings = {"timeout": 1.0} if url or catalog_url else {}
+    settings = {"timeout": timeout}
     folder = s3.folder(name, url or None, **settings)
     catalog = s3.catalog(f"ns_{name.replace('/', '_')}", catalog_url or None)
     return evolve(config, sink="iceberg", path=folder, catalog=catalog)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from js_sync import Stream
 from tests.proxy_faults import cut_off, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, state
+from tests.soak import LONG, rounds, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -35,7 +36,10 @@ from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.pipeline.maintenance.verify import verify
+from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[3]
 LAST = 12
@@ -55,6 +59,7 @@ def behind_proxies(
     s3: S3Server,
     name: str,
     fault: Callable[[S3Request], Fault] = lambda _: "",
+    timeout: float = 1.0,
 ) -> Generator[tuple[PipelineConfig, list[S3Proxy]]]:
     """Yield a pipeline with a proxy before the store and one before the catalog."""
     with (
@@ -62,7 +67,7 @@ def behind_proxies(
         S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
     ):
         yield (
-            on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url),
+            on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=timeout),
             [store, catalog],
         )
 
@@ -102,6 +107,48 @@ def test_soak_a_driver_that_dies_at_any_request(
             (LAST, LAST), LAST + 1,
         ), (seed, at, fault)  # fmt: skip
     state(f"{len(tried)} of {len(points)} points, all exact")
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_soak_an_engine_that_is_cut_off_at_any_request(
+    request: pytest.FixtureRequest,
+    engine: str,
+    server: NatsServer,
+    s3: S3Server,
+    bucket: ObjectFolder,
+    make_stream: Callable[..., Stream],
+    fill: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """The whole command, with tasks in other processes. Spark takes part in the soak only."""
+    if engine == "spark" and not LONG:
+        pytest.skip("a part of make soak")
+    spark = request.getfixturevalue("spark") if engine == "spark" else None
+    stream, last = make_stream(), 60
+    fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(last)])
+    source = (
+        f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
+        'schema = "order.json"\nmax_messages = 40\noptions = {minPartitions = 2}\n'
+    )
+    made = config_of(tmp_path, "delta", server.url, source, engine=engine)
+    with behind_proxies(made, s3, f"{bucket.prefix}_0", timeout=20) as (driven, proxies):
+        assert run(spark, driven, once=True) == {}
+        count = sum(len(each.requests) for each in proxies)
+    points = [(at, fault) for at in range(count) for fault in ENDS]
+    assert len(points) > 100
+    seed, tried = sampled(points, 2)
+    for number, (at, fault) in enumerate(tried, start=1):
+        name = f"{bucket.prefix}_{number}"
+        with behind_proxies(made, s3, name, cut_off(at, fault), timeout=20) as (driven, _):
+            run(spark, driven, once=True)
+        own = on_iceberg(made, s3, name)
+        rows, distinct = landed_in_catalog(own, tmp_path)
+        assert rows == distinct, (seed, at, fault)
+        assert run(spark, own, once=True) == {}, (seed, at, fault)
+        assert landed_in_catalog(own, tmp_path) == (last, last), (seed, at, fault)
+        (verdict,) = verify(own)
+        assert verdict.problems == [], (seed, at, fault)
+    state(f"{engine}: {len(tried)} of {len(points)} points, all exact")
 
 
 def test_soak_a_write_whose_answer_is_wrong(
