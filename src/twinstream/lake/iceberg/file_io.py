@@ -6,7 +6,7 @@ So credentials, encryption and retries are those of all other objects of the lak
 from __future__ import annotations
 
 import io
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -74,10 +74,14 @@ class _Object(InputFile, OutputFile):
         import obstore
 
         with requests(self._folder, "read", self._key) as client:
-            return io.BytesIO(bytes(obstore.get(client, self._key).bytes()))
+            data: Any = io.BytesIO(bytes(obstore.get(client, self._key).bytes()))
+        stream: InputStream = data
+        return stream
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        return _Writer(self)
+        writer: Any = _Writer(self)
+        stream: OutputStream = writer
+        return stream
 
     def to_input_file(self) -> InputFile:
         return self
