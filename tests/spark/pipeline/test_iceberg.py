@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,29 +12,38 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
+from pyiceberg.table import DataScan, FileScanTask
 
 from js_sync import Stream
+from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
+from tests.short_keys import ShortKeys
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
     FakeLeader,
+    batches_of,
     changed,
     journal_in,
     land_all,
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
+from twinstream.core.deadline import Deadline
+from twinstream.lake.errors import StorageError
+from twinstream.lake.iceberg.columns import arrow_columns, iceberg_columns
+from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.errors import JournalError, SparkSourceError
+from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.state.landed_rows import read_landed
+from twinstream.spark.pipeline.tables.iceberg_change import iceberg_schema
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 from twinstream.testing import NatsServer
@@ -251,3 +261,123 @@ def test_a_pipeline_of_a_real_stream(
     (verdict,) = verify(config)
     assert (verdict.problems, verdict.rows, verdict.dead_letters) == ([], 5100, 500)
     assert stream.info().state.messages == 0
+
+
+def test_a_catalog_that_refuses_access_is_named(
+    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_all(config, leader)
+    leader.last += 10
+    sink = batches_of(config, journal_in(config), leader)
+    monkeypatch.setenv("TEST_S3_KEY", "unknown")
+    with pytest.raises(StorageError) as caught:
+        sink.refuse_taken(3)
+    text = str(caught.value)
+    assert config.catalog is not None
+    assert f"the catalog {config.catalog.uri} refuses access (" in text
+    assert text.endswith("; check the credentials and properties of [catalog]")
+    assert "\n" not in text
+
+
+def test_a_catalog_that_does_not_answer_is_named(
+    config: PipelineConfig, leader: FakeLeader
+) -> None:
+    """The socket accepts connections, and no request is ever answered."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert config.catalog is not None
+        assert isinstance(config.path, ObjectFolder)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        short = evolve(config.path, storage=evolve(config.path.storage, timeout=0.1))
+        other = evolve(config, path=short, catalog=evolve(config.catalog, uri=url))
+        with pytest.raises(StorageError) as caught:
+            land_all(other, leader)
+    message = f"cannot open the catalog: the catalog {url} does not answer (ConnectionError)"
+    assert str(caught.value) == f"{message}; check that it runs, and uri"
+
+
+def test_credentials_that_expire_are_renewed(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies refuse keys that are older than ten seconds; tables are used for longer."""
+    keys = ShortKeys(tmp_path)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(keys.config))
+    with S3Proxy(s3.url, keys.fault) as store, S3Proxy(s3.catalog_url, keys.fault) as catalog:
+        assert config.catalog is not None
+        folder = s3.folder(
+            "short", store.url, access_key_env="", secret_key_env="", profile="short"
+        )
+        driven = evolve(config, path=folder, catalog=evolve(config.catalog, uri=catalog.url))
+        leader, deadline = FakeLeader(10), Deadline.after(120)
+        journal = journal_in(driven)
+        lander = BatchLander(journal, batches_of(driven, journal, leader))
+        while len(keys.issued) < 3:
+            assert not deadline.expired()
+            leader.last += 3
+            plan = lander.due()
+            assert plan is not None
+            lander.land(plan)
+        judged = evolve(config, path=s3.folder("short"))
+        assert landed_in_catalog(judged, tmp_path) == (leader.last, leader.last)
+
+
+def test_properties_of_a_table_do_not_choose_its_files(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """A program may set one that names a class of Python."""
+    land_all(config, leader)
+    table = iceberg_table(config)
+    table.transaction().set_properties({"py-io-impl": "no.such.Files"}).commit_transaction()
+    leader.last = 38
+    land_all(config, leader)
+    sink = open_sink(config)
+    assert sink.holds("orders", 4)
+    assert bounds(config)[-1] == (36, 39)
+
+
+def test_a_table_without_its_property_against_retries_gets_it_again(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    land_all(config, leader)
+    table = iceberg_table(config)
+    table.transaction().remove_properties("commit.retry.num-retries").commit_transaction()
+    leader.last = 38
+    land_all(config, leader)
+    check(config, tmp_path, 38)
+    assert iceberg_table(config).properties["commit.retry.num-retries"] == "0"
+
+
+def test_row_level_deletes_of_another_program_are_refused(
+    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyiceberg writes none, so its plan is changed."""
+    land_all(config, leader)
+    plan = DataScan.plan_files
+
+    def with_deletes(scan: DataScan) -> list[FileScanTask]:
+        return [FileScanTask(each.file, {each.file}) for each in plan(scan)]
+
+    monkeypatch.setattr(DataScan, "plan_files", with_deletes)
+    with pytest.raises(JournalError, match="are deleted by delete files, which another program"):
+        open_sink(config).reaches("orders", 0)
+
+
+def test_a_column_that_iceberg_does_not_have_is_named() -> None:
+    columns = pa.schema([
+        ("id", pa.int64()),
+        ("to", pa.struct([("parts", pa.list_(pa.float16()))])),
+    ])  # fmt: skip
+    message = r"column 'to\.parts\.element' has the type halffloat, .* the table orders cannot"
+    with pytest.raises(SchemaError, match=message):
+        iceberg_schema("orders", columns)
+
+
+def test_columns_are_the_same_in_iceberg() -> None:
+    columns = pa.schema([
+        ("a", pa.int32()), ("b", pa.int64()), ("c", pa.float32()), ("d", pa.float64()),
+        ("e", pa.bool_()), ("f", pa.string()), ("g", pa.binary()), ("h", pa.date32()),
+        ("i", pa.timestamp("us", "UTC")), ("j", pa.decimal128(20, 0)),
+        ("k", pa.struct([("x", pa.list_(pa.field("element", pa.string())))])),
+        ("l", pa.map_(pa.string(), pa.list_(pa.field("element", pa.int64())))),
+        pa.field("_batch_id", pa.int64(), nullable=False),
+    ])  # fmt: skip
+    assert arrow_columns(iceberg_columns(columns)) == columns

@@ -91,7 +91,7 @@ def test_soak_a_driver_that_dies_at_any_request(
         assert len(proxies[1].requests) > 15
     points = [(at, fault) for at in range(count) for fault in ENDS]
     assert len(points) > 100
-    seed, tried = sampled(points, 10)
+    seed, tried = sampled(points, 6)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
         with behind_proxies(made, s3, name, cut_off(at, fault)) as (driven, _):
@@ -160,7 +160,7 @@ def test_soak_a_write_whose_answer_is_wrong(
         writes = store.counts()["PUT"] + catalog.counts()["POST"]
     points = [(at, fault) for at in range(writes) for fault in WRONG]
     assert len(points) > 100
-    seed, tried = sampled(points, 12)
+    seed, tried = sampled(points, 8)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
         with behind_proxies(made, s3, name, wrong_answer(at, fault)) as (driven, _):

@@ -36,15 +36,23 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
 )
 from twinstream.spark.pipeline.tables.sink import Writer
 
-__all__ = ["LANDED", "IcebergBatch", "landed"]
+__all__ = ["IcebergBatch", "landed", "last_landed"]
 
-LANDED: Final = "twinstream.txn."
-"""The beginning of the property with the last batch of a source, before the source's ID."""
+# The beginning of the property with the last batch of a source, before the source's ID.
+_LANDED: Final = "twinstream.txn."
 
 
 def landed(table: Table, writer: Writer) -> int:
     """Return the last batch of a source in a table, or -1 if it has none."""
-    return int(table.properties.get(f"{LANDED}{writer.id}", -1))
+    return int(table.properties.get(f"{_LANDED}{writer.id}", -1))
+
+
+def last_landed(table: Table) -> int:
+    """Return the last batch of any source in a table, or -1 if it has none."""
+    names = (name for name in table.properties if name.startswith(_LANDED))
+    # The numbers of plans for letters are others. Their names have another dot.
+    own = (name for name in names if "." not in name.removeprefix(_LANDED))
+    return max((int(table.properties[name]) for name in own), default=-1)
 
 
 class IcebergBatch:
@@ -130,7 +138,7 @@ class IcebergBatch:
         """
         transaction = transaction_on(table)
         add_columns(name, transaction, columns)
-        properties = {f"{LANDED}{self._writer.id}": str(self._number)}
+        properties = {f"{_LANDED}{self._writer.id}": str(self._number)}
         if NAME_MAPPING not in transaction.table_metadata.properties:
             mapping = transaction.table_metadata.schema().name_mapping
             properties[NAME_MAPPING] = mapping.model_dump_json()

@@ -22,7 +22,7 @@ from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.landing.table_fit import check_columns
-from twinstream.spark.pipeline.tables.iceberg_batch import LANDED, IcebergBatch, landed
+from twinstream.spark.pipeline.tables.iceberg_batch import IcebergBatch, landed, last_landed
 from twinstream.spark.pipeline.tables.iceberg_change import (
     changed,
     created,
@@ -63,10 +63,7 @@ class IcebergSink:
         Only the properties of the table are read, in which each source has its last batch.
         """
         found = self._tables.open(table)
-        properties = {} if found is None else found.properties
-        # The numbers of plans for letters are others. They have a name with another dot.
-        sources = {name.removeprefix(LANDED): text for name, text in properties.items()}
-        return any(int(text) >= number for id, text in sources.items() if "." not in id)
+        return found is not None and last_landed(found) >= number
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
