@@ -49,21 +49,31 @@ _Ids: TypeAlias = Callable[[], int]
 _DIGITS: Final = 38
 
 
-class Unrepresentable(Exception):
-    """Raised for a column whose type Iceberg does not have. `column` is its name with dots."""
+# Names of columns that readers add to each table.
+_RESERVED: Final = (
+    *("_file", "_pos", "_deleted", "_spec_id", "_partition"),
+    *("_row_id", "_last_updated_sequence_number"),
+)
 
-    def __init__(self, column: str, kind: pa.DataType) -> None:
-        super().__init__(f"column {column!r} has the type {kind}, which Iceberg does not have")
+
+class Unrepresentable(Exception):
+    """Raised for a column that Iceberg cannot have. `column` is its name with dots."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(f"column {column!r} has {reason}")
         self.column: Final = column
 
 
 def iceberg_columns(columns: Iterable[pa.Field]) -> Schema:
     """Return the columns as Iceberg has them. Their IDs are those of no table.
 
-    Raises `Unrepresentable` for a column whose type Iceberg does not have.
+    Raises `Unrepresentable` for a column that Iceberg cannot have.
     """
-    numbers = count(1)
-    return Schema(*_fields(columns, "", lambda: next(numbers)))
+    numbers, found = count(1), list(columns)
+    for each in found:
+        if each.name.lower() in _RESERVED:
+            raise Unrepresentable(each.name, "the name of a column that readers of Iceberg add")
+    return Schema(*_fields(found, "", lambda: next(numbers)))
 
 
 def arrow_columns(schema: Schema) -> pa.Schema:
@@ -103,7 +113,7 @@ def _type(kind: pa.DataType, name: str, ids: _Ids) -> IcebergType:
             value = _type(kind.item_type, f"{name}.value", ids)
             return MapType(ids(), key, ids(), value, value_required=False)
         case _:
-            raise Unrepresentable(name, kind)
+            raise Unrepresentable(name, f"the type {kind}, which Iceberg does not have")
 
 
 def _arrow_field(field: NestedField) -> pa.Field:

@@ -5,7 +5,7 @@ A Parquet table has a folder for each batch. The folder becomes visible atomical
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -43,11 +43,15 @@ class BatchWriter(Protocol):
     """
 
     def prepared(
-        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
     ) -> Path | LakeOutput:
         """Return where tasks write the files of the batch.
 
         `tables` are the tables that may get files, and `columns` returns the columns of one.
+        `earlier` are those that got rows of the batch before.
         """
         ...
 
@@ -110,7 +114,10 @@ class ParquetBatch:
         return self._staging.folder
 
     def prepared(
-        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
     ) -> Path | LakeOutput:
         """Return the folder."""
         return self.folder

@@ -112,7 +112,8 @@ class SourceBatches:
         try:
             names = self._source.tables
             columns = TableSplit(self._options, names, plan.batch).columns
-            folder = tables.prepared(possible_tables(self._source), columns)
+            earlier = () if last is None else last.tables
+            folder = tables.prepared(possible_tables(self._source), columns, earlier)
             job = LandJob(self._options, names, folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
             batch = PlannedBatch(plan, before, job, tables, owner)

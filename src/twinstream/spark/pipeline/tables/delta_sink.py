@@ -65,7 +65,10 @@ class DeltaBatch:
         return self._attempt.folder
 
     def prepared(
-        self, tables: Sequence[str], columns: Callable[[str], pa.Schema]
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
     ) -> Path | LakeOutput:
         """Return where tasks write the files of the batch."""
         return self.folder

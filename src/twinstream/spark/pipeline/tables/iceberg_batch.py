@@ -10,17 +10,23 @@ The number is not in the summary of the snapshot, because snapshots expire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from attrs import evolve
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import ancestors_of
 
+from twinstream.lake.errors import JournalError
 from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, data_file, path_of
 from twinstream.lake.iceberg.retention import trim
 from twinstream.lake.iceberg.tables import NAME_MAPPING, IcebergTables, data_files, home_of
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
@@ -40,6 +46,10 @@ __all__ = ["IcebergBatch", "landed", "last_landed"]
 
 # The beginning of the property with the last batch of a source, before the source's ID.
 _LANDED: Final = "twinstream.txn."
+
+# The keys in the summary of a batch's snapshot.
+_SOURCE: Final = "twinstream.source"
+_BATCH: Final = "twinstream.batch"
 
 
 def landed(table: Table, writer: Writer) -> int:
@@ -63,6 +73,7 @@ class IcebergBatch:
         self._number: Final = number
         self._writer: Final = writer
         self._name: Final = f"{writer.name}-{number:09d}-"
+        self._earlier: frozenset[str] = frozenset()
         self._written: list[Written] = []
 
     @property
@@ -70,16 +81,25 @@ class IcebergBatch:
         """All buckets, to which the paths of files are relative."""
         return self._tables.lake
 
-    def prepared(self, tables: Sequence[str], columns: Callable[[str], pa.Schema]) -> LakeOutput:
+    def prepared(
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
+    ) -> LakeOutput:
         """Create the tables that do not exist, and return where tasks write their files.
 
         The catalog decides where a table is, and some servers store only objects below it.
+        `earlier` are the tables that got rows of the batch before.
         """
+        self._earlier = frozenset(earlier)
         homes = {table: home_of(self._existing(table, columns)) for table in tables}
         return LakeOutput(self.lake, self._name, homes)
 
     def _existing(self, table: str, columns: Callable[[str], pa.Schema]) -> Table:
         found = self._tables.opened(table)
+        if found is None and table in self._earlier:
+            raise self._lost(table, "is not in the catalog")
         return found or created(
             lambda: self._tables.create(table, iceberg_schema(table, columns(table)))
         )
@@ -101,6 +121,7 @@ class IcebergBatch:
         def change(found: Table) -> Sequence[TaskFile]:
             if self._is_in(found):
                 return self._files(found, table)
+            self._refuse_lost(table, found)
             if files:
                 self._commit(table, found, files, columns)
             return files
@@ -128,6 +149,25 @@ class IcebergBatch:
     def _is_in(self, table: Table) -> bool:
         return landed(table, self._writer) >= self._number
 
+    def _refuse_lost(self, name: str, table: Table) -> None:
+        """Raise `JournalError` if another program has removed batches from the table.
+
+        It may have made the table again, registered older metadata of it, or set the current
+        snapshot to an earlier one.
+        """
+        last, current = landed(table, self._writer), _current_batch(table, self._writer)
+        if name in self._earlier and last < self._number - 1:
+            raise self._lost(name, f"does not have batch {self._number - 1}")
+        if current is not None and current < last:
+            raise self._lost(name, f"was set back from batch {last} to batch {current}")
+
+    def _lost(self, name: str, what: str) -> JournalError:
+        return JournalError(
+            f"the table {self._tables.name(name)} {what}, although the source {self._writer.name}"
+            f" has landed batch {self._number - 1} in it: restore the newest state of the table, or"
+            " land into a new folder and new tables"
+        )
+
     def _commit(
         self, name: str, table: Table, files: Sequence[TaskFile], columns: pa.Schema
     ) -> None:
@@ -144,7 +184,7 @@ class IcebergBatch:
             properties[NAME_MAPPING] = mapping.model_dump_json()
         transaction.set_properties(properties)
         schema, spec = transaction.table_metadata.schema(), transaction.table_metadata.spec()
-        summary = {"twinstream.source": self._writer.name, "twinstream.batch": str(self._number)}
+        summary = {_SOURCE: self._writer.name, _BATCH: str(self._number)}
         with transaction.update_snapshot(snapshot_properties=summary).merge_append() as append:
             for file in files:
                 append.append_data_file(data_file(file, schema, spec.spec_id))
@@ -152,11 +192,42 @@ class IcebergBatch:
         transaction.commit_transaction()
 
     def _files(self, table: Table, name: str) -> list[TaskFile]:
-        """Return the files with rows of the batch as the manifests describe them, sorted."""
-        found = data_files(table, f"{BATCH_COLUMN} = {self._number}")
-        files = (_listed(table, name, each) for each in found)
-        own = (each for each in files if each.path.name.startswith(self._name))
-        return sorted(own, key=lambda each: each.path)
+        """Return the files with rows of the batch, sorted.
+
+        They are described by the manifests, except those that another program has written, which
+        may also have rows of other batches.
+        """
+        files: list[TaskFile] = []
+        for each in data_files(table, f"{BATCH_COLUMN} = {self._number}"):
+            known = _listed(table, name, each)
+            if known.path.name.startswith(self._name):
+                files.append(known)
+            elif not known.path.name.startswith(f"{self._writer.name}."):  # dead letters
+                files += self._merged(known, seq_column(arrow_columns(table.schema())))
+        return sorted(files, key=lambda each: each.path)
+
+    def _merged(self, file: TaskFile, seq: str) -> Iterator[TaskFile]:
+        """Yield the description of the rows of the batch in a file, if there are any."""
+        rows, lows, highs = 0, list[int](), list[int]()
+        wanted = ds.field(BATCH_COLUMN) == self._number
+        found = ds.dataset([str(file.path)], filesystem=arrow_files(self.lake))
+        for part in found.to_batches(columns=[seq], filter=wanted):
+            if part.num_rows:
+                ends = pc.min_max(part.column(seq)).as_py()
+                rows += part.num_rows
+                lows.append(int(ends["min"]))
+                highs.append(int(ends["max"]))
+        if rows:
+            yield evolve(file, rows=rows, first=min(lows), last=max(highs))
+
+
+def _current_batch(table: Table, writer: Writer) -> int | None:
+    """Return the last batch of a source in the history of the current snapshot, if it is known."""
+    for each in ancestors_of(table.current_snapshot(), table.metadata):
+        summary = each.summary
+        if summary is not None and summary[_SOURCE] == writer.name:
+            return int(summary[_BATCH] or 0)
+    return None
 
 
 def _listed(table: Table, name: str, file: DataFile) -> TaskFile:

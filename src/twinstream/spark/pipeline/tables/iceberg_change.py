@@ -20,6 +20,7 @@ from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, is_ref
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
+from twinstream.spark.pipeline.tables.iceberg_fit import refuse_renamed, refuse_unfit
 
 __all__ = ["add_columns", "changed", "created", "iceberg_schema", "seq_column", "transaction_on"]
 
@@ -37,7 +38,14 @@ _PAUSES: Final = Backoff(0.2, 5.0)
 def iceberg_schema(table: str, columns: pa.Schema) -> Schema:
     """Return columns as Iceberg has them. Raises `SchemaError` for one that it cannot have."""
     try:
-        return iceberg_columns(columns)
+        found = iceberg_columns(columns)
+        _ = found.column_names  # pyiceberg builds the index of the names here, and checks them
+        return found
+    except ValueError as error:
+        raise SchemaError(
+            f"the table {Path(table).name} cannot have two columns with the same name and dots"
+            f" ({error}); leave one of them out of the schema (it is kept in _extra)"
+        ) from None
     except Unrepresentable as error:
         raise SchemaError(
             f"{error}, so the table {Path(table).name} cannot have it; leave it out of the schema"
@@ -63,13 +71,7 @@ def seq_column(columns: pa.Schema) -> str:
 
 
 def transaction_on(table: Table) -> Transaction:
-    """Return a transaction that is carried out on this state of a table, or refused.
-
-    If another program has removed the property that a new table gets, it is set again: without it,
-    pyiceberg would commit on a later state.
-    """
-    if NO_RETRIES.items() - table.properties.items():
-        table.transaction().set_properties(NO_RETRIES).commit_transaction()
+    """Return a transaction that is carried out on this state of a table, or refused."""
     return _QuickTransaction(table)
 
 
@@ -94,7 +96,9 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
     """Return the result of a call that has changed a table, or has found it changed.
 
     It is called with the newest state of the table again, if another program has committed since,
-    and if it is unknown whether its commit was carried out.
+    and if it is unknown whether its commit was carried out. If another program has removed the
+    property that a new table gets, it is set again before: without it, pyiceberg would commit on a
+    later state.
     """
     doubts = 0
     for left in reversed(range(_TRIES)):
@@ -104,6 +108,9 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
         if found is None:
             raise StorageError(f"the table {tables.name(name)} was removed; restore it")
         try:
+            # This changes `found` to the state after it, which may have commits of others.
+            if NO_RETRIES.items() - found.properties.items():
+                found.transaction().set_properties(NO_RETRIES).commit_transaction()
             return change(found)
         except CommitFailedException:
             if not left:
@@ -121,8 +128,12 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
 
 def add_columns(name: str, transaction: Transaction, columns: pa.Schema) -> None:
     """Add the columns that a table lacks. Raises `SchemaError` if the others do not fit it."""
-    known = arrow_columns(transaction.table_metadata.schema())
+    metadata = transaction.table_metadata
+    known = arrow_columns(metadata.schema())
     check_columns(Path(name).name, known, columns)
+    refuse_unfit(name, metadata, columns)
     if not has_all(known, columns):
+        wanted = iceberg_schema(name, columns)
+        refuse_renamed(name, metadata, wanted)
         with transaction.update_schema() as update:
-            update.union_by_name(iceberg_schema(name, columns))
+            update.union_by_name(wanted)

@@ -16,6 +16,7 @@ from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, path_of
 from twinstream.lake.iceberg.tables import IcebergTables, data_files, home_of
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
@@ -29,6 +30,7 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
     iceberg_schema,
     seq_column,
 )
+from twinstream.spark.pipeline.tables.iceberg_fit import refuse_foreign
 from twinstream.spark.pipeline.tables.iceberg_replacement import Replacement
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
@@ -54,8 +56,14 @@ class IcebergSink:
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
         found = self._tables.open(table)
-        wanted = f"{BATCH_COLUMN} >= {number}"
-        return found is not None and bool(self._data_files(table, found, wanted))
+        if found is None:
+            return False
+        files = self._data_files(table, found, f"{BATCH_COLUMN} >= {number}")
+        # Another program may have merged files without keeping the bounds of this column.
+        wanted = ds.field(BATCH_COLUMN) >= number
+        names = [str(path_of(each.file_path)) for each in files]
+        rows = (ds.dataset([name], filesystem=arrow_files(self.lake)) for name in names)
+        return any(each.count_rows(filter=wanted) for each in rows)
 
     def holds(self, table: str, number: int) -> bool:
         """Return whether a source has landed the batch with this number, or a later one.
@@ -99,6 +107,7 @@ class IcebergSink:
         return by_batch
 
     def _data_files(self, name: str, table: Table, wanted: str) -> list[DataFile]:
+        refuse_foreign(name, table.schema())
         return self._tables.asked("read", name, lambda: data_files(table, wanted))
 
     def check(self, table: str, files: Sequence[Path]) -> None:

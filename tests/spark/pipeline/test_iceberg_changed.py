@@ -1,0 +1,258 @@
+"""Iceberg tables that another program made or changed: rows stay exact, or the pipeline refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from attrs import evolve
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import LongType, NestedField, StringType
+
+from tests.s3_server import S3Server
+from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_all
+from tests.spark.iceberg import catalog_of, iceberg_table, landed_in_catalog, on_iceberg
+from tests.spark.pipelines import config_of
+from twinstream.lake.entry import BatchEntry
+from twinstream.lake.journal import Journal
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.errors import JournalError, SchemaError
+from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.sink import SourceWriter
+
+LAST = 25
+MORE = 38
+ID = NestedField(1, "id", LongType())
+BATCH = NestedField(2, "_batch_id", LongType())
+
+
+@pytest.fixture
+def config(tmp_path: Path, s3: S3Server, bucket: ObjectFolder) -> PipelineConfig:
+    made = config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE)
+    return on_iceberg(made, s3, bucket.prefix)
+
+
+@pytest.fixture
+def leader() -> FakeLeader:
+    return FakeLeader(LAST)
+
+
+def create(config: PipelineConfig, *columns: NestedField) -> Table:
+    """Create the table as another program does."""
+    assert config.catalog is not None
+    catalog = catalog_of(config)
+    catalog.create_namespace(config.catalog.namespace)
+    return catalog.create_table((*config.catalog.namespace, "orders"), Schema(*columns))
+
+
+def set_property(config: PipelineConfig, name: str, value: str | None) -> None:
+    with iceberg_table(config).transaction() as change:
+        if value is None:
+            change.remove_properties(name)
+        else:
+            change.set_properties({name: value})
+
+
+def merge_files(config: PipelineConfig) -> None:
+    table = iceberg_table(config)
+    table.overwrite(table.scan().to_arrow())
+    assert len(list(table.scan().plan_files())) == 1
+
+
+def with_schema(config: PipelineConfig, **properties: object) -> PipelineConfig:
+    (source,) = config.sources
+    schema = {"type": "object", "required": ["id"], "properties": properties}
+    return changed(config, options={**source.options, "jsonSchema": json.dumps(schema)})
+
+
+def test_a_commit_on_a_state_of_another_driver_is_refused_without_the_property(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """Without it, pyiceberg commits again. To set it is a commit, after that of another driver."""
+    land_all(config, leader)
+    set_property(config, "commit.retry.num-retries", None)
+    rows = pa.record_batch({
+        "id": pa.array([26]), "_seq": pa.array([26]), "_batch_id": pa.array([3])
+    })  # fmt: skip
+    drivers = [open_sink(config).batch(3, SourceWriter("orders", "id")) for _ in range(2)]
+    attempts = [TableFiles(each.prepared(["orders"], lambda _: rows.schema)) for each in drivers]
+    for driver, files in zip(drivers, attempts, strict=True):
+        files.add("orders", rows)
+        driver.put("orders", files.finish("_seq"), rows.schema)
+    assert landed_in_catalog(config, tmp_path) == (26, 26)
+    assert iceberg_table(config).properties["commit.retry.num-retries"] == "0"
+
+
+def test_files_that_were_merged_before_the_batch_was_in_the_journal(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver was killed after its commit, and another program has merged files since."""
+
+    def killed(_: Journal, entry: BatchEntry) -> BatchEntry:
+        if entry.batch < 2:
+            return landed(journal, entry)
+        raise KeyboardInterrupt
+
+    journal, landed = journal_in(config), Journal.landed
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "landed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            land_all(config, leader)
+    merge_files(config)
+    leader.last = MORE
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (MORE, MORE)
+    entry = journal_in(config).entry(2)
+    assert entry is not None
+    assert (entry.messages, entry.first_seq, entry.last_seq) == (5, 21, 25)
+
+
+def test_files_that_were_merged_without_bounds(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """Programs keep them for the first hundred columns only, and the batch is in the last one."""
+    land_all(config, leader)
+    set_property(config, "write.metadata.metrics.default", "none")
+    merge_files(config)
+    leader.last = MORE
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (MORE, MORE)
+
+
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_a_table_that_was_dropped(
+    config: PipelineConfig, leader: FakeLeader, *, is_created_again: bool
+) -> None:
+    land_all(config, leader)
+    assert config.catalog is not None
+    name = (*config.catalog.namespace, "orders")
+    catalog, columns = catalog_of(config), iceberg_table(config).schema()
+    catalog.drop_table(name)
+    what = "is not in the catalog"
+    if is_created_again:
+        catalog.create_table(name, columns)
+        what = "does not have batch 2"
+    leader.last = MORE
+    with pytest.raises(JournalError, match=rf"orders {what}, although .*: restore the newest"):
+        land_all(config, leader)
+
+
+def test_a_table_that_was_rolled_back(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    table = iceberg_table(config)
+    first, *_, last = table.snapshots()
+    table.manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    leader.last = 30
+    with pytest.raises(JournalError, match="orders was set back from batch 2 to batch 0, although"):
+        land_all(config, leader)
+    table.refresh()
+    table.manage_snapshots().set_current_snapshot(last.snapshot_id).commit()
+    land_all(config, leader)
+    assert iceberg_table(config).scan().to_arrow().num_rows == 27
+
+
+def test_tables_of_another_kind_are_not_continued(
+    config: PipelineConfig, leader: FakeLeader
+) -> None:
+    land_all(evolve(config, sink="delta", catalog=None), leader)
+    leader.last = MORE
+    with pytest.raises(JournalError, match="orders is not in the catalog, although"):
+        land_all(config, leader)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([ID], "orders has no column '_batch_id', so another program has made it; name another"),
+        (
+            [ID, BATCH, NestedField(3, "branch", LongType(), required=True)],
+            "column 'branch' of the table orders must not be null, and some .*; drop NOT NULL of",
+        ),
+        (
+            [NestedField(1, "id", LongType(), required=True), BATCH],
+            "column 'id' of the table orders must not be null",
+        ),
+        ([ID, NestedField(2, "_batch_id", StringType())], "'_batch_id' of .* landed as string"),
+    ],
+)
+def test_a_table_of_another_program_is_refused(
+    config: PipelineConfig, leader: FakeLeader, columns: list[NestedField], message: str
+) -> None:
+    create(config, *columns)
+    with pytest.raises(SchemaError, match=message):
+        land_all(config, leader)
+    assert iceberg_table(config).snapshots() == []
+
+
+def test_rows_of_another_program_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    table = create(config, ID)
+    table.append(table.scan().to_arrow())
+    with pytest.raises(SchemaError, match="orders has no column '_batch_id'"):
+        land_all(config, leader)
+
+
+def test_a_table_that_another_program_has_made_for_the_pipeline(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """In another order, with another column. It lacks columns, and requires that of the batch."""
+    branch, batch = NestedField(3, "branch", LongType()), NestedField(1, "id", LongType())
+    create(config, branch, NestedField(2, "_batch_id", LongType(), required=True), batch)
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (LAST, LAST)
+    found = iceberg_table(config).scan(selected_fields=("branch", "id")).to_arrow()
+    assert found.column("branch").null_count == 23
+    assert sorted(found.column("id").to_pylist())[:3] == [1, 2, 3]
+
+
+def test_partitions_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    with iceberg_table(config).update_spec() as change:
+        change.add_identity("id")
+    leader.last = MORE
+    with pytest.raises(SchemaError, match=r"orders is partitioned by id, .*; drop these partition"):
+        land_all(config, leader)
+
+
+def test_a_column_that_another_program_has_renamed(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """A new column would take the values of the older files from the renamed one."""
+    land_all(config, leader)
+    with iceberg_table(config).update_schema() as change:
+        change.rename_column("id", "number")
+    leader.last = MORE
+    with pytest.raises(SchemaError, match="'id' of the table orders was renamed to 'number' by an"):
+        land_all(config, leader)
+    with iceberg_table(config).update_schema() as change:
+        change.rename_column("number", "id")
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (MORE, MORE)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"_file": {"type": "string"}}, "'_file' has the name of a column that readers of Iceberg"),
+        (
+            {
+                "to.city": {"type": "string"},
+                "to": {"type": "object", "properties": {"city": {"type": "string"}}},
+            },
+            "orders cannot have two columns with the same name and dots .*to.city.*; leave one",
+        ),
+    ],
+)
+def test_names_that_iceberg_cannot_have(
+    config: PipelineConfig, leader: FakeLeader, properties: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        land_all(with_schema(config, id={"type": "integer"}, **properties), leader)
+    land_all(config, leader)
+    leader.last = MORE
+    with pytest.raises(SchemaError, match=message):
+        land_all(with_schema(config, id={"type": "integer"}, **properties), leader)
