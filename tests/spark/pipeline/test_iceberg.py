@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 from pyiceberg.table import DataScan, FileScanTask
 
-from js_sync import Stream
+from js_sync import JetStream, Stream
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
@@ -36,8 +36,11 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.letters.publish import publish_letters
+from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
@@ -130,9 +133,9 @@ def rows_by_batch(config: PipelineConfig) -> dict[int, int]:
     return dict(sorted(Counter(found.column("_batch_id").to_pylist()).items()))
 
 
-def merge_files(config: PipelineConfig) -> None:
-    """Merge all files of the table, as a program for maintenance does."""
-    table = iceberg_table(config)
+def merge_files(config: PipelineConfig, name: str = "orders") -> None:
+    """Merge all files of a table, as a program for maintenance does."""
+    table = iceberg_table(config, name)
     table.overwrite(table.scan().to_arrow())
     assert len(list(table.scan().plan_files())) == 1
 
@@ -261,6 +264,26 @@ def test_a_pipeline_of_a_real_stream(
     (verdict,) = verify(config)
     assert (verdict.problems, verdict.rows, verdict.dead_letters) == ([], 5100, 500)
     assert stream.info().state.messages == 0
+
+
+def test_dead_letters_are_counted_and_published(
+    server: NatsServer, config: PipelineConfig, s3: S3Server, jet: JetStream, tmp_path: Path
+) -> None:
+    """Those that tasks have written, and those that another program has merged."""
+    made = config_of(tmp_path, "delta", server.url, SOURCE)
+    config = evolve(made, sink="iceberg", path=config.path, catalog=config.catalog)
+    (source,) = config.sources
+    taker = jet.create_stream(StreamConfig(name="BAD-ICE", subjects=["bad.ice"]))
+    land_all(config, FakeLeader(LAST))
+    (reason,) = letters_of(config, source).reasons
+    assert (reason.count, reason.first_seq, reason.last_seq) == (2, 10, 20)
+    done = publish_letters(config, source, "bad.ice")
+    assert (done.stream, done.published, done.repeated) == (taker.name, 2, 0)
+    merge_files(config, "dead_letters_orders")
+    done = publish_letters(config, source, "bad.ice")
+    assert (done.published, done.repeated) == (0, 2)
+    found = [(each.data, each.headers["Dead-Sequence"]) for each in taker.read()]
+    assert found == [(b"{}", "10"), (b"{}", "20")]
 
 
 def test_a_catalog_that_refuses_access_is_named(
