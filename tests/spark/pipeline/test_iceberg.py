@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -37,7 +38,9 @@ from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models import StreamConfig
+from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
+from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
@@ -49,6 +52,7 @@ from twinstream.spark.pipeline.state.landed_rows import read_landed
 from twinstream.spark.pipeline.tables.iceberg_change import iceberg_schema
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
+from twinstream.spark.source.options import SourceOptions
 from twinstream.testing import NatsServer
 
 LAST = 25
@@ -126,6 +130,55 @@ def test_a_table_with_rows_of_another_journal_is_refused(
     lost = evolve(config, path=s3.folder("lost"))
     with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):
         land_all(lost, leader)
+
+
+@pytest.mark.parametrize("options", [{}, {"uint64": "decimal"}])
+def test_tables_may_have_many_columns(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, options: dict[str, str]
+) -> None:
+    members = {"id": {"type": "integer"}} | {f"c.{at}": {"type": "string"} for at in range(40)}
+    schema = json.dumps({"type": "object", "properties": members})
+    (source,) = config.sources
+    wide = changed(config, options={**source.options, "jsonSchema": schema, **options})
+    land_all(wide, leader)
+    check(wide, tmp_path)
+    sink, (source,) = open_sink(wide), wide.sources
+    assert read_landed(sink, source, ["orders"], 5, 15).count == 10
+    assert len(sink.files("orders", [1])[1]) == 2
+
+
+def test_a_table_of_raw_messages(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    raw = SOURCE.replace('format = "json"\nschema = "order.json"\n', "")
+    made = config_of(tmp_path, "delta", "nats://127.0.0.1:1", raw)
+    config = evolve(made, sink="iceberg", path=config.path, catalog=config.catalog)
+    land_all(config, leader)
+    found = read_landed(open_sink(config), config.sources[0], ["orders"], 1, LAST + 1)
+    assert (found.count, found.distinct) == (LAST, LAST)
+    assert found.by_batch() == {0: 10, 1: 10, 2: 5}
+    assert iceberg_table(config).scan().to_arrow().num_rows == LAST
+
+
+def test_all_tables_of_advisories_can_be_in_iceberg() -> None:
+    options = SourceOptions.parse(
+        {"nats.servers": "nats://h", "stream": "S", "valueFormat": "advisory"}
+    )
+    names = TableNames(table="", dead_letters="dead_letters/source=s")
+    split = TableSplit(options, names, 0)
+    assert len(split.tables) > 10
+    for table in split.tables:
+        columns = pa.schema(map(bare_field, split.columns(table)))
+        assert arrow_columns(iceberg_schema(table, columns)) == columns
+
+
+def test_a_table_with_partitions_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    with iceberg_table(config).update_spec() as change:
+        change.add_identity("_stream")
+    leader.last = 38
+    with pytest.raises(JournalError, match=r"has divided the table .* into partitions"):
+        land_all(config, leader)
 
 
 def rows_by_batch(config: PipelineConfig) -> dict[int, int]:

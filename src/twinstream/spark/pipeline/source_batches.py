@@ -111,8 +111,8 @@ class SourceBatches:
         tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
         try:
             names = self._source.tables
-            columns = TableSplit(self._options, names, plan.batch).columns
-            folder = tables.prepared(possible_tables(self._source), columns)
+            split = TableSplit(self._options, names, plan.batch)
+            folder = tables.prepared(split.tables, split.columns)
             job = LandJob(self._options, names, folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
             batch = PlannedBatch(plan, before, job, tables, owner)

@@ -18,7 +18,7 @@ from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import Unrepresentable, arrow_columns, iceberg_columns
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, is_refusal
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
-from twinstream.spark.errors import SchemaError
+from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
 
 __all__ = ["add_columns", "changed", "created", "iceberg_schema", "seq_column", "transaction_on"]
@@ -66,8 +66,13 @@ def transaction_on(table: Table) -> Transaction:
     """Return a transaction that is carried out on this state of a table, or refused.
 
     If another program has removed the property that a new table gets, it is set again: without it,
-    pyiceberg would commit on a later state.
+    pyiceberg would commit on a later state. Raises `JournalError` for a table with partitions.
     """
+    if not table.spec().is_unpartitioned():
+        raise JournalError(
+            f"another program has divided the table {'.'.join(table.name())} into partitions, which"
+            " the files of a batch do not have; name another table"
+        )
     if NO_RETRIES.items() - table.properties.items():
         table.transaction().set_properties(NO_RETRIES).commit_transaction()
     return _QuickTransaction(table)
