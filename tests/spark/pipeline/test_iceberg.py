@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from attrs import evolve
 from pyiceberg.table import DataScan, FileScanTask
 
-from js_sync import Stream
+from js_sync import JetStream, Stream
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
@@ -36,8 +37,13 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.models import StreamConfig
+from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
+from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.letters.publish import publish_letters
+from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
@@ -46,6 +52,7 @@ from twinstream.spark.pipeline.state.landed_rows import read_landed
 from twinstream.spark.pipeline.tables.iceberg_change import iceberg_schema
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
+from twinstream.spark.source.options import SourceOptions
 from twinstream.testing import NatsServer
 
 LAST = 25
@@ -125,14 +132,63 @@ def test_a_table_with_rows_of_another_journal_is_refused(
         land_all(lost, leader)
 
 
+@pytest.mark.parametrize("options", [{}, {"uint64": "decimal"}])
+def test_tables_may_have_many_columns(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, options: dict[str, str]
+) -> None:
+    members = {"id": {"type": "integer"}} | {f"c.{at}": {"type": "string"} for at in range(40)}
+    schema = json.dumps({"type": "object", "properties": members})
+    (source,) = config.sources
+    wide = changed(config, options={**source.options, "jsonSchema": schema, **options})
+    land_all(wide, leader)
+    check(wide, tmp_path)
+    sink, (source,) = open_sink(wide), wide.sources
+    assert read_landed(sink, source, ["orders"], 5, 15).count == 10
+    assert len(sink.files("orders", [1])[1]) == 2
+
+
+def test_a_table_of_raw_messages(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    raw = SOURCE.replace('format = "json"\nschema = "order.json"\n', "")
+    made = config_of(tmp_path, "delta", "nats://127.0.0.1:1", raw)
+    config = evolve(made, sink="iceberg", path=config.path, catalog=config.catalog)
+    land_all(config, leader)
+    found = read_landed(open_sink(config), config.sources[0], ["orders"], 1, LAST + 1)
+    assert (found.count, found.distinct) == (LAST, LAST)
+    assert found.by_batch() == {0: 10, 1: 10, 2: 5}
+    assert iceberg_table(config).scan().to_arrow().num_rows == LAST
+
+
+def test_all_tables_of_advisories_can_be_in_iceberg() -> None:
+    options = SourceOptions.parse(
+        {"nats.servers": "nats://h", "stream": "S", "valueFormat": "advisory"}
+    )
+    names = TableNames(table="", dead_letters="dead_letters/source=s")
+    split = TableSplit(options, names, 0)
+    assert len(split.tables) > 10
+    for table in split.tables:
+        columns = pa.schema(map(bare_field, split.columns(table)))
+        assert arrow_columns(iceberg_schema(table, columns)) == columns
+
+
+def test_a_table_with_partitions_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+    land_all(config, leader)
+    with iceberg_table(config).update_spec() as change:
+        change.add_identity("_stream")
+    leader.last = 38
+    with pytest.raises(JournalError, match=r"has divided the table .* into partitions"):
+        land_all(config, leader)
+
+
 def rows_by_batch(config: PipelineConfig) -> dict[int, int]:
     found = iceberg_table(config).scan(selected_fields=("_batch_id",)).to_arrow()
     return dict(sorted(Counter(found.column("_batch_id").to_pylist()).items()))
 
 
-def merge_files(config: PipelineConfig) -> None:
-    """Merge all files of the table, as a program for maintenance does."""
-    table = iceberg_table(config)
+def merge_files(config: PipelineConfig, name: str = "orders") -> None:
+    """Merge all files of a table, as a program for maintenance does."""
+    table = iceberg_table(config, name)
     table.overwrite(table.scan().to_arrow())
     assert len(list(table.scan().plan_files())) == 1
 
@@ -261,6 +317,26 @@ def test_a_pipeline_of_a_real_stream(
     (verdict,) = verify(config)
     assert (verdict.problems, verdict.rows, verdict.dead_letters) == ([], 5100, 500)
     assert stream.info().state.messages == 0
+
+
+def test_dead_letters_are_counted_and_published(
+    server: NatsServer, config: PipelineConfig, s3: S3Server, jet: JetStream, tmp_path: Path
+) -> None:
+    """Those that tasks have written, and those that another program has merged."""
+    made = config_of(tmp_path, "delta", server.url, SOURCE)
+    config = evolve(made, sink="iceberg", path=config.path, catalog=config.catalog)
+    (source,) = config.sources
+    taker = jet.create_stream(StreamConfig(name="BAD-ICE", subjects=["bad.ice"]))
+    land_all(config, FakeLeader(LAST))
+    (reason,) = letters_of(config, source).reasons
+    assert (reason.count, reason.first_seq, reason.last_seq) == (2, 10, 20)
+    done = publish_letters(config, source, "bad.ice")
+    assert (done.stream, done.published, done.repeated) == (taker.name, 2, 0)
+    merge_files(config, "dead_letters_orders")
+    done = publish_letters(config, source, "bad.ice")
+    assert (done.published, done.repeated) == (0, 2)
+    found = [(each.data, each.headers["Dead-Sequence"]) for each in taker.read()]
+    assert found == [(b"{}", "10"), (b"{}", "20")]
 
 
 def test_a_catalog_that_refuses_access_is_named(

@@ -209,15 +209,6 @@ def test_a_table_that_another_program_has_made_for_the_pipeline(
     assert sorted(found.column("id").to_pylist())[:3] == [1, 2, 3]
 
 
-def test_partitions_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
-    land_all(config, leader)
-    with iceberg_table(config).update_spec() as change:
-        change.add_identity("id")
-    leader.last = MORE
-    with pytest.raises(SchemaError, match=r"orders is partitioned by id, .*; drop these partition"):
-        land_all(config, leader)
-
-
 def test_a_column_that_another_program_has_renamed(
     config: PipelineConfig, leader: FakeLeader, tmp_path: Path
 ) -> None:

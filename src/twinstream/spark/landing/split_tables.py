@@ -119,6 +119,13 @@ class TableSplit:
         else:
             yield from self._events(rows)
 
+    @property
+    def tables(self) -> list[str]:
+        """The names of all tables that may get rows. Raw messages are never dead letters."""
+        if self._format == "raw":
+            return [self._names.table]
+        return self._names.possible(self._format)
+
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
         found = self._columns_of(table)

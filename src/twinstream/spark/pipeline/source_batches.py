@@ -111,9 +111,9 @@ class SourceBatches:
         tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
         try:
             names = self._source.tables
-            columns = TableSplit(self._options, names, plan.batch).columns
+            split = TableSplit(self._options, names, plan.batch)
             earlier = () if last is None else last.tables
-            folder = tables.prepared(possible_tables(self._source), columns, earlier)
+            folder = tables.prepared(split.tables, split.columns, earlier)
             job = LandJob(self._options, names, folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
             batch = PlannedBatch(plan, before, job, tables, owner)

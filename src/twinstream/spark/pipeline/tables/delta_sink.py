@@ -183,6 +183,11 @@ class DeltaSink:
     def __init__(self, place: DeltaPlace) -> None:
         self._place: Final = place
 
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """The lake of the tables if it is on an object store."""
+        return self._place.lake
+
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self._place, number, writer)

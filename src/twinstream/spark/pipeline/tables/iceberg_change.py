@@ -18,7 +18,7 @@ from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import Unrepresentable, arrow_columns, iceberg_columns
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, is_refusal
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
-from twinstream.spark.errors import SchemaError
+from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.tables.iceberg_fit import refuse_renamed, refuse_unfit
 
@@ -71,7 +71,15 @@ def seq_column(columns: pa.Schema) -> str:
 
 
 def transaction_on(table: Table) -> Transaction:
-    """Return a transaction that is carried out on this state of a table, or refused."""
+    """Return a transaction that is carried out on this state of a table, or refused.
+
+    Raises `JournalError` for a table with partitions.
+    """
+    if not table.spec().is_unpartitioned():
+        raise JournalError(
+            f"another program has divided the table {'.'.join(table.name())} into partitions, which"
+            " the files of a batch do not have; drop the partition fields, or name another table"
+        )
     return _QuickTransaction(table)
 
 

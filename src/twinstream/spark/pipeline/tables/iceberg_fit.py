@@ -32,18 +32,12 @@ def refuse_foreign(table: str, schema: Schema) -> None:
 
 
 def refuse_unfit(table: str, metadata: TableMetadata, columns: pa.Schema) -> None:
-    """Raise `SchemaError` if files with these columns would make the table unreadable.
+    """Raise `SchemaError` if the table requires values that files with these columns do not have.
 
-    That is so if the table is partitioned, or if it requires values that the files do not have.
+    Readers could not read the table with these files.
     """
-    schema, parts = metadata.schema(), metadata.spec().fields
+    schema = metadata.schema()
     refuse_foreign(table, schema)
-    if parts:
-        names = ", ".join(each.name for each in parts)
-        raise SchemaError(
-            f"{_the(table)} is partitioned by {names}, and the files of a batch have rows of"
-            f" several partitions; drop these partition fields, {_REMEDY}"
-        )
     for name in _required(arrow_columns(schema), columns, ""):
         if name != BATCH_COLUMN:
             raise SchemaError(

@@ -34,6 +34,10 @@ class ParquetSink:
         self.folders: Final = folders
         self._fits: Final[dict[str, pa.Schema]] = {}
 
+    @property
+    def lake(self) -> None:
+        """`None`, because the tables are on a file system."""
+
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders

@@ -10,6 +10,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.landing.tables import BatchWriter
 
 __all__ = ["LettersWriter", "Sink", "SourceWriter", "Writer"]
@@ -52,6 +53,11 @@ class LettersWriter:
 
 class Sink(Protocol):
     """The tables of a pipeline. A parameter `table` is a path below the pipeline's folder."""
+
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """What the paths of files are relative to if the tables are on an object store."""
+        ...
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
         """Return a writer for a batch. It can also finish an interrupted batch."""
