@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import threading
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from twinstream.lake.errors import StorageUnusable
-from twinstream.lake.iceberg.catalog import catalog_properties
+from twinstream.lake.errors import StorageError, StorageUnusable
+from twinstream.lake.iceberg.catalog import catalog_properties, open_catalog
 from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import StorageSettings
 from twinstream.spark.errors import ConfigError
@@ -67,6 +73,7 @@ token-exchange-enabled = 1
         (f'{CATALOG}urj = "x"', "urj: is not known; did you mean 'uri'"),
         (f'{CATALOG}token = "hush"', "token: is not known; did you mean 'token_env'"),
         ('uri = "h:8181"\nnamespace = "a"', "uri: must be the URL of a server such as"),
+        ('uri = "https://h/v1/"\nnamespace = "a"', "uri: must be without the version /v1"),
         ('uri = "https://u:p@h"\nnamespace = "a"', "uri: must have no user and no password"),
         ('uri = "https://h?token=hush"\nnamespace = "a"', "uri: must be the URL of a server"),
         ('uri = "https://h"\nnamespace = "a b"', "namespace: 'a b' may contain only letters"),
@@ -111,7 +118,27 @@ def test_secrets_in_properties_are_refused_without_showing_them(
     assert "hush" not in str(caught.value).lower()
 
 
-@pytest.mark.parametrize("name", ["uri", "warehouse", "type", "py-io-impl", "py-catalog-impl"])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rest.sigv4-enabld", True, "is not known; did you mean 'rest.sigv4-enabled'"),
+        ("oauth2-server-url", "https://h", "is not known; did you mean 'oauth2-server-uri'"),
+        ("rest.sigv4-enabled", "yes", "must be true or false, got 'yes'"),
+        ("ssl.cabundle", "ca.pem", "cannot be set here; use the environment variable REQUESTS_CA"),
+        ("auth.type", "basic", "cannot be set here; use token_env, credential_env or rest.sigv4"),
+    ],
+)
+def test_properties_that_would_be_ignored_are_refused(
+    tmp_path: Path, name: str, value: object, message: str
+) -> None:
+    text = json.dumps(value)
+    with pytest.raises(ConfigError, match=f"{name}: {message}"):
+        read(tmp_path, f"[catalog]\n{CATALOG}[catalog.properties]\n{name} = {text}")
+
+
+@pytest.mark.parametrize(
+    "name", ["uri", "warehouse", "type", "py-io-impl", "py-catalog-impl", "snapshot-loading-mode"]
+)
 def test_properties_that_the_pipeline_sets_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: cannot be set here, because it is set by"):
         read(tmp_path, f'[catalog]\n{CATALOG}[catalog.properties]\n"{name}" = "x"')
@@ -154,7 +181,7 @@ def test_credentials_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatc
         catalog_properties(settings, StorageSettings())
     monkeypatch.setenv("T", "hush")
     found = catalog_properties(settings, StorageSettings())
-    assert found == {"uri": "https://h", "token": "hush"}
+    assert found == {"uri": "https://h", "token": "hush", "snapshot-loading-mode": "all"}
     monkeypatch.setenv("K", "key")
     monkeypatch.setenv("S", "secret")
     signed = CatalogSettings(
@@ -168,4 +195,76 @@ def test_credentials_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatc
         "client.region": "eu-west-1",
         "client.access-key-id": "key",
         "client.secret-access-key": "secret",
+        "snapshot-loading-mode": "all",
     }
+
+
+@contextmanager
+def answering(answer: object) -> Generator[str]:
+    """Yield the URL of a server with the same answer to each request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_POST = do_GET  # noqa: N815
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def opened(settings: CatalogSettings) -> object:
+    storage = StorageSettings(region="us-east-1")
+    return open_catalog(settings, storage, catalog_properties(settings, storage))
+
+
+def test_an_answer_with_a_token_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("T", "id:secret")
+    with answering({"access_token": "hush"}) as url:
+        settings = CatalogSettings(
+            uri=url,
+            namespace=("a",),
+            credential_env="T",
+            properties={"oauth2-server-uri": f"{url}/token"},
+        )
+        with pytest.raises(
+            StorageError, match=r"not that of a catalog .*token_type\); ch"
+        ) as caught:
+            opened(settings)
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_answer_of_another_server_is_explained() -> None:
+    with (
+        answering({"defaults": {}, "overrides": [1]}) as url,
+        pytest.raises(StorageError, match=r"not that of a catalog .*overrides.*; check uri of"),
+    ):
+        opened(CatalogSettings(uri=url, namespace=("a",)))
+    with (
+        answering({"defaults": None, "overrides": {}}) as url,
+        pytest.raises(StorageUnusable, match=r"cannot open the catalog http.*; check the prop"),
+    ):
+        opened(CatalogSettings(uri=url, namespace=("a",)))
+
+
+def test_signed_requests_need_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    properties = {"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables"}
+    with (
+        answering({}) as url,
+        pytest.raises(StorageUnusable, match="no credentials; set access_key_env and"),
+    ):
+        opened(CatalogSettings(uri=url, namespace=("a",), properties=properties))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import uuid
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
@@ -17,11 +23,16 @@ from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_al
 from tests.spark.iceberg import catalog_of, iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
 from twinstream.lake.entry import BatchEntry
+from twinstream.lake.errors import StorageError
+from twinstream.lake.iceberg.tables import home_of
 from twinstream.lake.journal import Journal
+from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.maintenance import vacuum_iceberg
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 
@@ -247,3 +258,79 @@ def test_names_that_iceberg_cannot_have(
     leader.last = MORE
     with pytest.raises(SchemaError, match=message):
         land_all(with_schema(config, id={"type": "integer"}, **properties), leader)
+
+
+def stored(config: PipelineConfig, *keys: str, data: bytes = b"{}") -> list[str]:
+    """Store objects below the folder of the table, as another program does."""
+    lake, home = open_sink(config).lake, home_of(iceberg_table(config))
+    assert lake is not None
+    for key in keys:
+        folder, path = lake.located(f"{home}/{key}")
+        obstore.put(bucket_of(folder), path, data)
+    return [f"s3://{home}/{key}" for key in keys]
+
+
+def removed(config: PipelineConfig) -> list[str]:
+    return [str(each.path) for each in vacuum(config, keep=0)]
+
+
+def test_files_that_another_program_may_be_about_to_commit_stay(
+    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_all(config, leader)
+    others = stored(config, "data/part-0-1.parquet", "metadata/1-m0.avro")
+    own = stored(config, "data/orders-000000001-ab.parquet")
+    assert removed(config) == own
+    monkeypatch.setattr(vacuum_iceberg, "_LONGEST", timedelta(0))
+    assert set(others) <= set(removed(config))
+
+
+def test_files_of_two_tables_in_one_folder_stay(config: PipelineConfig, leader: FakeLeader) -> None:
+    """Some catalogs give a new table the folder of one that was renamed."""
+    land_all(config, leader)
+    key = "metadata/00000-0b6a.metadata.json"
+    data = json.dumps({"format-version": 2, "table-uuid": str(uuid.uuid4())}).encode()
+    stored(config, key, data=data)
+    stored(config, "data/orders-000000001-ab.parquet")
+    with pytest.raises(StorageError, match=rf"{key} belongs to another table than .*orders, whose"):
+        vacuum(config, keep=0)
+    stored(config, key, data=gzip.compress(data))
+    with pytest.raises(StorageError, match=f"{key} belongs to another table"):
+        vacuum(config, keep=0, dry_run=True)
+
+
+def test_a_vacuum_while_another_program_commits(
+    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_all(config, leader)
+    failures = [CommitFailedException("conflict"), CommitStateUnknownException("502")]
+    real = Table._do_commit
+
+    def commit(*args: Any, **kwargs: Any) -> None:
+        if failures:
+            raise failures.pop()
+        real(*args, **kwargs)
+
+    monkeypatch.setattr(Table, "_do_commit", commit)
+    assert vacuum(config, keep=0) == []
+    assert failures == []
+    assert len(iceberg_table(config).snapshots()) == 1
+
+
+def test_snapshots_that_are_not_current_do_not_expire(
+    config: PipelineConfig, leader: FakeLeader
+) -> None:
+    """Another program publishes them later, or goes back to them."""
+    land_all(config, leader)
+    table = iceberg_table(config)
+    rows = table.scan().to_arrow()
+    table.append(rows)
+    staged = table.current_snapshot()
+    assert staged is not None
+    assert staged.parent_snapshot_id is not None
+    table.manage_snapshots().set_current_snapshot(staged.parent_snapshot_id).commit()
+    leader.last = 450
+    land_all(config, leader)
+    ids = {each.snapshot_id for each in iceberg_table(config).snapshots()}
+    assert staged.snapshot_id in ids
+    assert len(ids) < 42

@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from twinstream.lake.errors import StorageUnusable
-from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error
+from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of
 from twinstream.lake.iceberg.file_io import ObjectFileIO
 from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.client import current_credentials
@@ -33,6 +33,10 @@ _RETRIES: Final = Retry(
     allowed_methods=("GET", "HEAD"),
     raise_on_status=False,
 )
+
+
+# A vacuum removes the files that no snapshot names, so it needs all of them.
+_ALL_SNAPSHOTS: Final = {"snapshot-loading-mode": "all"}
 
 
 class LakeCatalog(RestCatalog):
@@ -62,7 +66,7 @@ def catalog_properties(settings: CatalogSettings, storage: StorageSettings) -> d
 
     Raises `StorageUnusable` if a variable with credentials is not set.
     """
-    found = {**settings.properties, "uri": settings.uri}
+    found = {**settings.properties, "uri": settings.uri, **_ALL_SNAPSHOTS}
     if settings.warehouse:
         found["warehouse"] = settings.warehouse
     if settings.token_env:
@@ -89,7 +93,19 @@ def open_catalog(
     try:
         return LakeCatalog("twinstream", storage, **properties)
     except CATALOG_ERRORS as error:
-        raise catalog_error(settings, "cannot open the catalog", error) from error
+        raise catalog_error(settings, "cannot open the catalog", error) from cause_of(error)
+    except (AttributeError, TypeError, ValueError) as error:
+        reason = _reason(settings, error)
+        raise StorageUnusable(f"cannot open the catalog {settings}: {reason}") from error
+
+
+def _reason(settings: CatalogSettings, error: Exception) -> str:
+    if settings.is_signed and isinstance(error, AttributeError):  # of credentials that are `None`
+        return (
+            "its requests are signed, and there are no credentials; set access_key_env and"
+            " secret_key_env, or profile, in [storage]"
+        )
+    return f"{error}; check the properties of [catalog]"
 
 
 def _variable(name: str) -> str:

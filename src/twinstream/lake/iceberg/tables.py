@@ -18,7 +18,7 @@ from pyiceberg.table import Table, TableProperties
 
 from twinstream.lake.errors import JournalError
 from twinstream.lake.iceberg.catalog import LakeCatalog, catalog_properties, open_catalog
-from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error
+from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of
 from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 
@@ -116,7 +116,7 @@ class IcebergTables:
             return call()
         except CATALOG_ERRORS as error:
             what = f"cannot {verb} the table {self.name(table)}"
-            raise catalog_error(self.settings, what, error) from error
+            raise catalog_error(self.settings, what, error) from cause_of(error)
 
     def name(self, table: str) -> str:
         """Return the name of a table in the catalog, with its namespace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -16,11 +16,15 @@ from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConf
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.iceberg_change import changed
 from twinstream.spark.pipeline.tables.open_sink import iceberg_tables
 
 __all__ = ["iceberg_leftovers"]
 
 _FILE: Final = re.compile(rf"{DATA}/(.+)-(\d{{9,}})-[0-9a-f]+\.parquet", re.ASCII)
+
+# For how long another program may write files until it commits them. Metadata count as its files.
+_LONGEST: Final = timedelta(days=1)
 
 
 def iceberg_leftovers(
@@ -42,10 +46,11 @@ def iceberg_leftovers(
         if opened is None:
             continue
         if not dry_run:
-            tables.asked("change", table, partial(expire, opened, time))
+            opened = changed(tables, table, partial(expire, before=time))
         folder, key = tables.lake.located(home_of(opened))
         home = ObjectFolder(folder.bucket, key, folder.storage)
-        due = [e for e in unnamed(opened, home, time) if not _is_later(e, source, newest)]
+        objects = tables.asked("read", table, partial(unnamed, opened, home, time))
+        due = [each for each in objects if not _is_pending(each, source, newest)]
         if not dry_run:
             remove(home, due)
         found += [Leftover(path=home / each.key, bytes=each.size) for each in due]
@@ -54,7 +59,12 @@ def iceberg_leftovers(
     return found
 
 
-def _is_later(found: StoredObject, source: SourceConfig, newest: int) -> bool:
-    """Return whether a file is of a batch after the newest one in the journal."""
+def _is_pending(found: StoredObject, source: SourceConfig, newest: int) -> bool:
+    """Return whether a commit may be about to name an object.
+
+    That may be a commit of a batch after the newest one in the journal, or of another program.
+    """
     match = _FILE.fullmatch(found.key)
-    return match is not None and match[1] == source.name and int(match[2]) > newest
+    if match is not None and match[1] == source.name:
+        return int(match[2]) > newest
+    return found.stored > datetime.now(UTC) - _LONGEST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Final, cast
 
 from twinstream.lake.iceberg.settings import CatalogSettings
@@ -42,7 +43,25 @@ _OWN: Final[Mapping[str, str]] = {
     "type": "the pipeline, for which the catalog is a REST catalog",
     "py-io-impl": "the pipeline, which reads and writes with [storage]",
     "py-catalog-impl": "the pipeline, for which the catalog is a REST catalog",
+    "snapshot-loading-mode": "the pipeline, which needs all snapshots",
 }
+
+# Beginnings of properties that pyiceberg would ignore here, and what to use instead.
+_INSTEAD: Final[Mapping[str, str]] = {
+    "ssl": "the environment variable REQUESTS_CA_BUNDLE, with the file of certificates",
+    "auth": "token_env, credential_env or rest.sigv4-enabled",
+}
+
+_SIGNED: Final = "rest.sigv4-enabled"
+
+# Properties of catalogs. pyiceberg ignores others, so a property that is similar is misspelled.
+_KNOWN: Final = (
+    *(_SIGNED, "rest.signing-name", "rest.signing-region", "rest.sigv4.max-retries"),
+    *("oauth2-server-uri", "scope", "audience", "resource", "prefix", "rest-page-size"),
+    *("view-endpoints-supported", "namespace-separator", "scan-planning-mode"),
+    *("client.region", "client.profile-name", "rest.metrics-reporting-enabled"),
+)
+_SIMILAR: Final = 0.85
 _LEVEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 
 
@@ -71,6 +90,8 @@ def _uri(table: TomlTable) -> str:
         raise table.fail(
             "uri", 'is required, for example uri = "https://catalog.example.org/iceberg"'
         )
+    if found.endswith("/v1"):
+        raise table.fail("uri", "must be without the version /v1, which each request adds")
     return found
 
 
@@ -102,6 +123,12 @@ def _properties(table: TomlTable) -> Iterator[tuple[str, str]]:
                 "a secret must not be in this file; name the environment variable that has it:"
                 f" {instead or 'token_env'}",
             )
+        if (other := _INSTEAD.get(name.partition(".")[0])) is not None:
+            raise table.fail(name, f"cannot be set here; use {other}")
+        if name not in _KNOWN and (near := get_close_matches(name, _KNOWN, 1, _SIMILAR)):
+            raise table.fail(name, f"is not known; did you mean {near[0]!r}?")
+        if name == _SIGNED and str(value).lower() not in ("true", "false"):
+            raise table.fail(name, f"must be true or false, got {value!r}")
         if isinstance(value, bool):
             yield name, str(value).lower()
         elif isinstance(value, str | int):

@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadata
 from twinstream.core.deadline import Backoff
 from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import Unrepresentable, arrow_columns, iceberg_columns
-from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, is_refusal
+from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of, is_refusal
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -129,7 +129,7 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
                 if isinstance(error, StorageError):
                     raise
                 what = f"cannot change the table {tables.name(name)}"
-                raise catalog_error(tables.settings, what, error) from error
+                raise catalog_error(tables.settings, what, error) from cause_of(error)
             time.sleep(_PAUSES.pause(doubts))
     raise RuntimeError(f"table {name} changes without an end")
 
