@@ -16,6 +16,7 @@ from attrs import evolve
 from pyiceberg.table import DataScan, FileScanTask
 
 from js_sync import JetStream, Stream
+from tests.hooked import hooked
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
@@ -256,6 +257,25 @@ def test_files_that_another_program_has_merged_are_read(
     sink, (source,) = open_sink(config), config.sources
     found = read_landed(sink, source, ["orders", source.dead_letters], 5, 30)
     assert (found.count, found.distinct) == (25, 25)
+
+
+def test_a_batch_that_is_merged_before_its_entry(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """The driver dies after the commits, and another program merges the files meanwhile."""
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt
+
+    land_all(config, FakeLeader(10))
+    with hooked("journal: before landed", die), pytest.raises(KeyboardInterrupt):
+        land_all(config, leader)
+    assert rows_by_batch(config) == {0: 9, 1: 9}
+    merge_files(config)
+    land_all(config, leader)
+    check(config, tmp_path)
+    entry = journal_in(config).entries()[1]
+    assert (entry.messages, entry.first_seq, entry.last_seq) == (10, 11, 20)
 
 
 def test_objects_that_no_snapshot_names_are_removed(

@@ -11,9 +11,12 @@ The number is not in the summary of the snapshot, because snapshots expire.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
@@ -21,8 +24,9 @@ from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, data_file, path_of
 from twinstream.lake.iceberg.retention import trim
 from twinstream.lake.iceberg.tables import NAME_MAPPING, IcebergTables, data_files, home_of
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.lake.task_report import TaskFile
+from twinstream.lake.task_report import Bounds, TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
@@ -152,16 +156,36 @@ class IcebergBatch:
         transaction.commit_transaction()
 
     def _files(self, table: Table, name: str) -> list[TaskFile]:
-        """Return the files with rows of the batch as the manifests describe them, sorted."""
+        """Return the files with rows of the batch, sorted."""
         found = data_files(table, f"{BATCH_COLUMN} = {self._number}")
-        files = (_listed(table, name, each) for each in found)
-        own = (each for each in files if each.path.name.startswith(self._name))
-        return sorted(own, key=lambda each: each.path)
+        files = (self._described(table, name, each) for each in found)
+        return sorted((each for each in files if each.rows), key=lambda each: each.path)
 
+    def _described(self, table: Table, name: str, file: DataFile) -> TaskFile:
+        """Return how many rows of the batch a file has, and the bounds of their sequences.
 
-def _listed(table: Table, name: str, file: DataFile) -> TaskFile:
-    """Return a file as a manifest describes it. The bounds are 0 if it has none."""
-    seq = seq_column(arrow_columns(table.schema()))
-    first, last = map(int, bounds_of(file, table.schema(), seq) or (0, 0))
-    path = path_of(file.file_path)
-    return TaskFile(name, path, file.record_count, first, last, file.file_size_in_bytes)
+        A file that another program has merged may have rows of other batches. So its rows are read.
+        """
+        schema, path = table.schema(), path_of(file.file_path)
+        column = seq_column(arrow_columns(schema))
+        batches, seqs = (bounds_of(file, schema, each) for each in (BATCH_COLUMN, column))
+        rows = file.record_count
+        if seqs is None or batches != (self._number, self._number):
+            rows, seqs = self._read(path, column)
+        first, last = map(int, seqs)
+        return TaskFile(name, path, rows, first, last, file.file_size_in_bytes)
+
+    def _read(self, path: Path, column: str) -> tuple[int, Bounds]:
+        """Return the number of rows of the batch in a file, and the bounds of their sequences."""
+        file = ds.dataset([str(path)], filesystem=arrow_files(self.lake))
+        rows = 0
+        found: list[Bounds] = []
+        for part in file.to_batches(
+            columns=[column], filter=ds.field(BATCH_COLUMN).isin([self._number])
+        ):
+            if part.num_rows:
+                rows += part.num_rows
+                ends = pc.min_max(part.column(0)).as_py()
+                found.append((ends["min"], ends["max"]))
+        low = min((each for each, _ in found), default=0)
+        return rows, (low, max((each for _, each in found), default=0))
