@@ -16,6 +16,7 @@ from attrs import evolve
 from pyiceberg.table import DataScan, FileScanTask
 
 from js_sync import JetStream, Stream
+from tests.hooked import hooked
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
@@ -43,8 +44,10 @@ from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
+from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import batches_of as batches_in
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
@@ -239,10 +242,17 @@ def test_rows_of_a_plan_for_letters_are_added_once(
     assert not sink.holds("orders", 3)
 
 
-def test_compaction_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+def test_compaction_and_replays_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
     land_all(config, leader)
-    with pytest.raises(SparkSourceError, match="use the maintenance of the catalog, or a program"):
-        list(compact(config))
+    source = config.sources[0]
+    for command, call, instead in (
+        ("compact", lambda: list(compact(config)), "use the maintenance of the catalog, or a"),
+        ("replay", lambda: batches_in(config, source, 1, None), "land the messages into another"),
+        ("letters replay", lambda: replay_letters(None, config, source), "publish the letters"),
+    ):
+        message = f"pipeline {command} is not for Iceberg tables: {instead}"
+        with pytest.raises(SparkSourceError, match=message):
+            call()
 
 
 def test_files_that_another_program_has_merged_are_read(
@@ -256,6 +266,25 @@ def test_files_that_another_program_has_merged_are_read(
     sink, (source,) = open_sink(config), config.sources
     found = read_landed(sink, source, ["orders", source.dead_letters], 5, 30)
     assert (found.count, found.distinct) == (25, 25)
+
+
+def test_a_batch_that_is_merged_before_its_entry(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """The driver dies after the commits, and another program merges the files meanwhile."""
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt
+
+    land_all(config, FakeLeader(10))
+    with hooked("journal: before landed", die), pytest.raises(KeyboardInterrupt):
+        land_all(config, leader)
+    assert rows_by_batch(config) == {0: 9, 1: 9}
+    merge_files(config)
+    land_all(config, leader)
+    check(config, tmp_path)
+    entry = journal_in(config).entries()[1]
+    assert (entry.messages, entry.first_seq, entry.last_seq) == (10, 11, 20)
 
 
 def test_objects_that_no_snapshot_names_are_removed(

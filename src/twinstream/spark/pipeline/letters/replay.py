@@ -33,6 +33,7 @@ from twinstream.spark.pipeline.letters.letter_pages import BatchLetters, have_he
 from twinstream.spark.pipeline.letters.letters_job import LettersJob
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_iceberg import refuse_iceberg
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
@@ -104,6 +105,8 @@ def replay_letters(
         PipelineBusy: while another command works on the tables.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
+    instead = "publish the letters, with twinstream pipeline letters publish"
+    refuse_iceberg(config, "letters replay", instead)
     folder_of_files(config, "letters replay")
     state = SourceState.of(config, source)
     remaining = 0

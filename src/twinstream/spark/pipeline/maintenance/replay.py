@@ -23,6 +23,7 @@ from twinstream.spark.landing.staging import Staging, Written, remove_attempts
 from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.maintenance.maintenance_lock import folder_of_files, maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_iceberg import refuse_iceberg
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import (
@@ -52,6 +53,8 @@ def batches_of(
     are omitted. Raises `SparkSourceError` if no batch has sequences of the range,
     or if the lake is on an object store.
     """
+    instead = "land the messages into another namespace, with the start that you need"
+    refuse_iceberg(config, "replay", instead)
     folder = folder_of_files(config, "replay")
     entries = journal_of(Folders.of(folder), source).entries()
     if not entries:

@@ -10,13 +10,13 @@ The number is not in the summary of the snapshot, because snapshots expire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from attrs import evolve
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
@@ -28,7 +28,7 @@ from twinstream.lake.iceberg.retention import trim
 from twinstream.lake.iceberg.tables import NAME_MAPPING, IcebergTables, data_files, home_of
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.lake.task_report import TaskFile
+from twinstream.lake.task_report import Bounds, TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Written
@@ -192,33 +192,39 @@ class IcebergBatch:
         transaction.commit_transaction()
 
     def _files(self, table: Table, name: str) -> list[TaskFile]:
-        """Return the files with rows of the batch, sorted.
+        """Return the files with rows of the batch, sorted."""
+        found = data_files(table, f"{BATCH_COLUMN} = {self._number}")
+        files = (self._described(table, name, each) for each in found)
+        return sorted((each for each in files if each.rows), key=lambda each: each.path)
 
-        They are described by the manifests, except those that another program has written, which
-        may also have rows of other batches.
+    def _described(self, table: Table, name: str, file: DataFile) -> TaskFile:
+        """Return how many rows of the batch a file has, and the bounds of their sequences.
+
+        A file that another program has merged may have rows of other batches. So its rows are read.
         """
-        files: list[TaskFile] = []
-        for each in data_files(table, f"{BATCH_COLUMN} = {self._number}"):
-            known = _listed(table, name, each)
-            if known.path.name.startswith(self._name):
-                files.append(known)
-            elif not known.path.name.startswith(f"{self._writer.name}."):  # dead letters
-                files += self._merged(known, seq_column(arrow_columns(table.schema())))
-        return sorted(files, key=lambda each: each.path)
+        schema, path = table.schema(), path_of(file.file_path)
+        column = seq_column(arrow_columns(schema))
+        batches, seqs = (bounds_of(file, schema, each) for each in (BATCH_COLUMN, column))
+        rows = file.record_count
+        if seqs is None or batches != (self._number, self._number):
+            rows, seqs = self._read(path, column)
+        first, last = map(int, seqs)
+        return TaskFile(name, path, rows, first, last, file.file_size_in_bytes)
 
-    def _merged(self, file: TaskFile, seq: str) -> Iterator[TaskFile]:
-        """Yield the description of the rows of the batch in a file, if there are any."""
-        rows, lows, highs = 0, list[int](), list[int]()
-        wanted = ds.field(BATCH_COLUMN) == self._number
-        found = ds.dataset([str(file.path)], filesystem=arrow_files(self.lake))
-        for part in found.to_batches(columns=[seq], filter=wanted):
+    def _read(self, path: Path, column: str) -> tuple[int, Bounds]:
+        """Return the number of rows of the batch in a file, and the bounds of their sequences."""
+        file = ds.dataset([str(path)], filesystem=arrow_files(self.lake))
+        rows = 0
+        found: list[Bounds] = []
+        for part in file.to_batches(
+            columns=[column], filter=ds.field(BATCH_COLUMN).isin([self._number])
+        ):
             if part.num_rows:
-                ends = pc.min_max(part.column(seq)).as_py()
                 rows += part.num_rows
-                lows.append(int(ends["min"]))
-                highs.append(int(ends["max"]))
-        if rows:
-            yield evolve(file, rows=rows, first=min(lows), last=max(highs))
+                ends = pc.min_max(part.column(0)).as_py()
+                found.append((ends["min"], ends["max"]))
+        low = min((each for each, _ in found), default=0)
+        return rows, (low, max((each for _, each in found), default=0))
 
 
 def _current_batch(table: Table, writer: Writer) -> int | None:
@@ -228,11 +234,3 @@ def _current_batch(table: Table, writer: Writer) -> int | None:
         if summary is not None and summary[_SOURCE] == writer.name:
             return int(summary[_BATCH] or 0)
     return None
-
-
-def _listed(table: Table, name: str, file: DataFile) -> TaskFile:
-    """Return a file as a manifest describes it. The bounds are 0 if it has none."""
-    seq = seq_column(arrow_columns(table.schema()))
-    first, last = map(int, bounds_of(file, table.schema(), seq) or (0, 0))
-    path = path_of(file.file_path)
-    return TaskFile(name, path, file.record_count, first, last, file.file_size_in_bytes)

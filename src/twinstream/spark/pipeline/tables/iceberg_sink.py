@@ -61,9 +61,11 @@ class IcebergSink:
         files = self._data_files(table, found, f"{BATCH_COLUMN} >= {number}")
         # Another program may have merged files without keeping the bounds of this column.
         wanted = ds.field(BATCH_COLUMN) >= number
-        names = [str(path_of(each.file_path)) for each in files]
-        rows = (ds.dataset([name], filesystem=arrow_files(self.lake)) for name in names)
-        return any(each.count_rows(filter=wanted) for each in rows)
+        return any(self._has_rows(path_of(each.file_path), wanted) for each in files)
+
+    def _has_rows(self, file: Path, wanted: ds.Expression) -> bool:
+        rows = ds.dataset([str(file)], filesystem=arrow_files(self.lake))
+        return any(part.num_rows for part in rows.to_batches(columns=[BATCH_COLUMN], filter=wanted))
 
     def holds(self, table: str, number: int) -> bool:
         """Return whether a source has landed the batch with this number, or a later one.
