@@ -16,6 +16,7 @@ from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConf
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.iceberg_change import changed
 from twinstream.spark.pipeline.tables.open_sink import iceberg_tables
 
 __all__ = ["iceberg_leftovers"]
@@ -42,7 +43,8 @@ def iceberg_leftovers(
         if opened is None:
             continue
         if not dry_run:
-            tables.asked("change", table, partial(expire, opened, time))
+            changed(tables, table, partial(expire, before=time))
+            opened = tables.opened(table) or opened
         folder, key = tables.lake.located(home_of(opened))
         home = ObjectFolder(folder.bucket, key, folder.storage)
         due = [e for e in unnamed(opened, home, time) if not _is_later(e, source, newest)]

@@ -66,7 +66,8 @@ def transaction_on(table: Table) -> Transaction:
     """Return a transaction that is carried out on this state of a table, or refused.
 
     If another program has removed the property that a new table gets, it is set again: without it,
-    pyiceberg would commit on a later state. Raises `JournalError` for a table with partitions.
+    pyiceberg would commit on a later state. Then raises `CommitFailedException`, because the table
+    has a later state. Raises `JournalError` for a table with partitions.
     """
     if not table.spec().is_unpartitioned():
         raise JournalError(
@@ -75,6 +76,7 @@ def transaction_on(table: Table) -> Transaction:
         )
     if NO_RETRIES.items() - table.properties.items():
         table.transaction().set_properties(NO_RETRIES).commit_transaction()
+        raise CommitFailedException("the table has got a property again")
     return _QuickTransaction(table)
 
 
