@@ -73,13 +73,18 @@ def seq_column(columns: pa.Schema) -> str:
 def transaction_on(table: Table) -> Transaction:
     """Return a transaction that is carried out on this state of a table, or refused.
 
-    Raises `JournalError` for a table with partitions.
+    If another program has removed the property that a new table gets, it is set again: without it,
+    pyiceberg would commit on a later state. Then raises `CommitFailedException`, because the table
+    has a later state. Raises `JournalError` for a table with partitions.
     """
     if not table.spec().is_unpartitioned():
         raise JournalError(
             f"another program has divided the table {'.'.join(table.name())} into partitions, which"
             " the files of a batch do not have; drop the partition fields, or name another table"
         )
+    if NO_RETRIES.items() - table.properties.items():
+        table.transaction().set_properties(NO_RETRIES).commit_transaction()
+        raise CommitFailedException("the table has got a property again")
     return _QuickTransaction(table)
 
 
@@ -104,9 +109,7 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
     """Return the result of a call that has changed a table, or has found it changed.
 
     It is called with the newest state of the table again, if another program has committed since,
-    and if it is unknown whether its commit was carried out. If another program has removed the
-    property that a new table gets, it is set again before: without it, pyiceberg would commit on a
-    later state.
+    and if it is unknown whether its commit was carried out.
     """
     doubts = 0
     for left in reversed(range(_TRIES)):
@@ -116,9 +119,6 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
         if found is None:
             raise StorageError(f"the table {tables.name(name)} was removed; restore it")
         try:
-            # This changes `found` to the state after it, which may have commits of others.
-            if NO_RETRIES.items() - found.properties.items():
-                found.transaction().set_properties(NO_RETRIES).commit_transaction()
             return change(found)
         except CommitFailedException:
             if not left:
