@@ -6,6 +6,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +43,7 @@ from twinstream.models import StreamConfig
 from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
+from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.replay import replay_letters
@@ -446,11 +448,28 @@ def test_a_table_without_its_property_against_retries_gets_it_again(
     table = iceberg_table(config)
     table.transaction().remove_properties("commit.retry.num-retries").commit_transaction()
     leader.last = 38
-    # Another driver lands everything before the property is set again.
-    todo = [lambda: land_all(config, leader)]
-    land_all(config, leader, engine=FakeEngine(lambda _: todo.pop()() if todo else None))
+    land_all(config, leader)
     check(config, tmp_path, 38)
     assert iceberg_table(config).properties["commit.retry.num-retries"] == "0"
+
+
+def test_a_table_that_gets_its_property_again_may_have_the_batch(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """Two drivers have loaded the table without the property, and one of them adds the batch."""
+    land_all(config, leader)
+    table = iceberg_table(config)
+    table.transaction().remove_properties("commit.retry.num-retries").commit_transaction()
+    columns = arrow_columns(table.schema())
+    row = {"_seq": 26, "_batch_id": 3, "_timestamp": datetime.now(UTC)}
+    rows = pa.Table.from_pylist([row], schema=columns)
+    drivers = [open_sink(config).batch(3, SourceWriter("orders", "id")) for _ in range(2)]
+    outputs = [each.prepared(["orders"], lambda _: columns) for each in drivers]
+    for driver, output in zip(drivers, outputs, strict=True):
+        files = TableFiles(output)
+        files.add("orders", rows.to_batches()[0])
+        driver.put("orders", files.finish("_seq"), columns)
+    assert rows_by_batch(config)[3] == 1
 
 
 def test_row_level_deletes_of_another_program_are_refused(
