@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import config_of, counted, rows_of
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.tables import parquet_files
 from twinstream.spark.pipeline.tables.delta_place import open_table
 from twinstream.testing import NatsServer
 
@@ -100,3 +103,25 @@ def test_readers_of_delta_tables_may_skip_files_by_time(
         assert low <= min(times) <= max(times) <= high
         assert (min(times) - low).total_seconds() < 0.001
         assert (high - max(times)).total_seconds() < 0.001
+
+
+def test_files_are_scanned_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset keeps something of each file that it has read."""
+    files = [str(tmp_path / f"{number}.parquet") for number in range(8)]
+    for number, file in enumerate(files):
+        numbers = pa.array([number], pa.int64())
+        rows = pa.table({"_seq": numbers, "_batch_id": numbers})
+        with pq.ParquetWriter(file, rows.schema) as writer:
+            writer.write_table(rows)
+    sizes: list[int] = []
+    real = ds.dataset
+
+    def dataset(files: list[str], **settings: Any) -> ds.Dataset:
+        sizes.append(len(files))
+        return real(files, **settings)
+
+    monkeypatch.setattr(ds, "dataset", dataset)
+    monkeypatch.setattr(parquet_files, "_AT_ONCE", 3)
+    found = parquet_files.scanned(files, ["_seq"], "_seq", 1, 7, 0)
+    assert [seq for part in found for seq in part.column("_seq").to_pylist()] == [1, 2, 3, 4, 5, 6]
+    assert sizes == [1, 3, 3, 2]

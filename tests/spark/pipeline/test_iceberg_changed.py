@@ -19,18 +19,21 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.s3_server import S3Server
-from tests.spark.drivers import SOURCE, FakeLeader, changed, land_all
+from tests.spark.drivers import SOURCE, FakeLeader, batches_of, changed, journal_in, land_all
 from tests.spark.iceberg import catalog_of, iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
 from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.tables import home_of
+from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.maintenance import vacuum_iceberg
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.tables import iceberg_change
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 
@@ -258,6 +261,22 @@ def test_files_that_another_program_may_be_about_to_commit_stay(
     assert set(others) <= set(removed(config))
 
 
+def test_a_table_that_another_program_has_made_since_is_left_alone(
+    config: PipelineConfig, leader: FakeLeader
+) -> None:
+    land_all(config, leader)
+    assert config.catalog is not None
+    name, catalog = (*config.catalog.namespace, "orders"), catalog_of(config)
+    rows = iceberg_table(config).scan().to_arrow()
+    catalog.drop_table(name)
+    table = catalog.create_table(name, rows.schema)
+    for _ in range(2):
+        table.append(rows)
+    stored(config, "data/orders-000000001-ab.parquet")
+    assert vacuum(config, keep=0) == []
+    assert len(iceberg_table(config).snapshots()) == 2
+
+
 def test_files_of_two_tables_in_one_folder_stay(config: PipelineConfig, leader: FakeLeader) -> None:
     """Some catalogs give a new table the folder of one that was renamed."""
     land_all(config, leader)
@@ -307,3 +326,43 @@ def test_snapshots_that_are_not_current_do_not_expire(
     ids = {each.snapshot_id for each in iceberg_table(config).snapshots()}
     assert staged.snapshot_id in ids
     assert len(ids) < 42
+
+
+def remove_manifests(config: PipelineConfig, table: Table) -> None:
+    """Remove the list of the current snapshot's manifests."""
+    snapshot, lake = table.current_snapshot(), open_sink(config).lake
+    assert snapshot is not None
+    assert lake is not None
+    folder, key = lake.located(snapshot.manifest_list.removeprefix("s3://"))
+    obstore.delete(bucket_of(folder), key)
+
+
+def test_a_snapshot_that_expires_between_two_batches(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    """Another program has merged the files, and has removed those of the older snapshot."""
+    journal = journal_in(config)
+    lander = BatchLander(journal, batches_of(config, journal, leader))
+    while (plan := lander.due()) is not None:
+        if plan.batch == 2:
+            before = iceberg_table(config)
+            merge_files(config)
+            remove_manifests(config, before)
+        lander.land(plan)
+    assert landed_in_catalog(config, tmp_path) == (LAST, LAST)
+
+
+def test_a_file_that_is_missing_is_named(
+    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_all(config, leader)
+    sink, writer = open_sink(config), SourceWriter("orders", "id")
+    remove_manifests(config, iceberg_table(config))
+    message = r"s3://warehouse/.*snap-.*avro is missing: another .* Try again, .* restore it"
+    with pytest.raises(StorageError, match=message):
+        sink.reaches("orders", 3)
+    monkeypatch.setattr(iceberg_change, "_DOUBTS", 1)
+    columns = pa.schema([("_batch_id", pa.int64())])
+    file = TaskFile("orders", Path("warehouse/none"), 1, 3, 3, 1)
+    with pytest.raises(StorageError, match=message):
+        sink.batch(3, writer).put("orders", [file], columns)

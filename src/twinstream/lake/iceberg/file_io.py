@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
+from twinstream.lake.errors import StorageError
 from twinstream.lake.objects.errors import requests
 from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 
@@ -74,7 +75,13 @@ class _Object(InputFile, OutputFile):
         import obstore
 
         with requests(self._folder, "read", self._key) as client:
-            data: Any = io.BytesIO(bytes(obstore.get(client, self._key).bytes()))
+            try:
+                data: Any = io.BytesIO(bytes(obstore.get(client, self._key).bytes()))
+            except FileNotFoundError:
+                raise StorageError(
+                    f"{self.location} is missing: another program has removed it. Try again, as the"
+                    " program may have expired the snapshot; if it stays missing, restore it"
+                ) from None
         stream: InputStream = data
         return stream
 

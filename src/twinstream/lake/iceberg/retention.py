@@ -87,11 +87,11 @@ def _refuse_shared(table: Table, folder: ObjectFolder, objects: list[StoredObjec
     """
     for each in objects:
         if _METADATA.fullmatch(each.key):
-            try:
-                with requests(folder, "read", each.key) as client:
+            with requests(folder, "read", each.key) as client:
+                try:
                     data = bytes(obstore.get(client, each.key).bytes())
-            except FileNotFoundError:
-                continue  # the catalog has removed it since
+                except FileNotFoundError:
+                    continue  # the catalog has removed it since
             found = json.loads(gzip.decompress(data) if data.startswith(_GZIP) else data)
             if found.get("table-uuid") != str(table.metadata.table_uuid):
                 raise StorageError(

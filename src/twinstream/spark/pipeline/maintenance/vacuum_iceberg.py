@@ -16,6 +16,7 @@ from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConf
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.state.source_state import journal_of
+from twinstream.spark.pipeline.tables.iceberg_batch import last_landed
 from twinstream.spark.pipeline.tables.iceberg_change import changed
 from twinstream.spark.pipeline.tables.open_sink import iceberg_tables
 
@@ -43,7 +44,8 @@ def iceberg_leftovers(
     found: list[Leftover] = []
     for table in tables_of(source, journal.entries().values()):
         opened = tables.open(table)
-        if opened is None:
+        # Another program may have made a table of this name since.
+        if opened is None or last_landed(opened) < 0:
             continue
         if not dry_run:
             opened = changed(tables, table, partial(expire, before=time))

@@ -120,9 +120,12 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
             raise StorageError(f"the table {tables.name(name)} was removed; restore it")
         try:
             return change(found)
-        except CommitFailedException:
+        except CommitFailedException as error:
             if not left:
-                raise
+                raise StorageError(
+                    f"cannot change the table {tables.name(name)}: other programs have changed it"
+                    f" at each of {_TRIES} attempts ({error}); let them pause"
+                ) from error
         except (StorageError, *CATALOG_ERRORS) as error:
             doubts += 1
             if doubts > _DOUBTS or is_refusal(error):
