@@ -111,8 +111,9 @@ def test_files_are_scanned_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number, file in enumerate(files):
         numbers = pa.array([number], pa.int64())
         rows = pa.table({"_seq": numbers, "_batch_id": numbers})
-        with pq.ParquetWriter(file, rows.schema) as writer:
-            writer.write_table(rows)
+        writer = pq.ParquetWriter(file, rows.schema)
+        writer.write_table(rows)
+        writer.close()
     sizes: list[int] = []
     real = ds.dataset
 

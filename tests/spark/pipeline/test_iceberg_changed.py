@@ -7,7 +7,8 @@ import json
 import uuid
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import obstore
 import pyarrow as pa
@@ -16,14 +17,15 @@ from attrs import evolve
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import LongType, NestedField, StringType, StructType
 
 from tests.s3_server import S3Server
 from tests.spark.drivers import SOURCE, FakeLeader, batches_of, changed, journal_in, land_all
 from tests.spark.iceberg import catalog_of, iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
-from twinstream.lake.errors import StorageError
-from twinstream.lake.iceberg.tables import home_of
+from twinstream.lake.errors import StorageError, StorageUnusable
+from twinstream.lake.iceberg.tables import NAME_MAPPING, home_of
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
@@ -34,6 +36,7 @@ from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.maintenance import vacuum_iceberg
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.tables import iceberg_change
+from twinstream.spark.pipeline.tables.iceberg_fit import refuse_unmapped
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
 
@@ -54,12 +57,13 @@ def leader() -> FakeLeader:
     return FakeLeader(LAST)
 
 
-def create(config: PipelineConfig, *columns: NestedField) -> Table:
+def create(config: PipelineConfig, *columns: NestedField, version: int = 2) -> Table:
     """Create the table as another program does."""
     assert config.catalog is not None
     catalog = catalog_of(config)
     catalog.create_namespace(config.catalog.namespace)
-    return catalog.create_table((*config.catalog.namespace, "orders"), Schema(*columns))
+    name, properties = (*config.catalog.namespace, "orders"), {"format-version": str(version)}
+    return catalog.create_table(name, Schema(*columns), properties=properties)
 
 
 def set_property(config: PipelineConfig, name: str, value: str | None) -> None:
@@ -176,6 +180,19 @@ def test_a_table_of_another_program_is_refused(
     assert iceberg_table(config).snapshots() == []
 
 
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_table_of_another_version(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, version: int
+) -> None:
+    create(config, ID, BATCH, version=version)
+    if version < 3:
+        land_all(config, leader)
+        assert landed_in_catalog(config, tmp_path) == (LAST, LAST)
+    else:
+        with pytest.raises(SchemaError, match=r"orders has the format version 3, and .* at most 2"):
+            land_all(config, leader)
+
+
 def test_rows_of_another_program_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
     table = create(config, ID)
     table.append(table.scan().to_arrow())
@@ -210,6 +227,45 @@ def test_a_column_that_another_program_has_renamed(
         change.rename_column("number", "id")
     land_all(config, leader)
     assert landed_in_catalog(config, tmp_path) == (MORE, MORE)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "column"),
+    [
+        ("[]", "id"),
+        ('[{"field-id": 2, "names": ["id"]}]', "id"),
+        ('[{"field-id": 1, "names": ["number", "id"]}]', "to.city"),
+        ('[{"field-id": 1, "names": ["id"]}, {"field-id": 3, "names": ["to"]}]', "to.city"),
+    ],
+)
+def test_columns_that_the_property_does_not_map(mapping: str, column: str) -> None:
+    to = NestedField(3, "to", StructType(NestedField(4, "city", StringType())))
+    schema = Schema(ID, to)
+    metadata = SimpleNamespace(properties={NAME_MAPPING: mapping}, schema=lambda: schema)
+    with pytest.raises(SchemaError, match=f"does not map the column '{column}', so"):
+        refuse_unmapped("orders", cast("TableMetadata", metadata), schema)
+    metadata.properties = {NAME_MAPPING: schema.name_mapping.model_dump_json()}
+    refuse_unmapped("orders", cast("TableMetadata", metadata), schema)
+
+
+def test_columns_that_readers_would_not_find(
+    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+) -> None:
+    land_all(config, leader)
+    set_property(config, NAME_MAPPING, "{")
+    leader.last = MORE
+    with pytest.raises(SchemaError, match=f"{NAME_MAPPING} of .* does not map .* 'id', so"):
+        land_all(config, leader)
+    set_property(config, NAME_MAPPING, None)
+    land_all(config, leader)
+    assert landed_in_catalog(config, tmp_path) == (MORE, MORE)
+
+
+@pytest.mark.parametrize("place", ["gs://bucket/orders", "file:///tmp/orders"])
+def test_a_table_that_is_not_on_s3(place: str) -> None:
+    table = SimpleNamespace(location=lambda: place, name=lambda: ("raw", "orders"))
+    with pytest.raises(StorageUnusable, match=f"table raw.orders is at {place}, .* a warehouse on"):
+        home_of(cast("Table", table))
 
 
 @pytest.mark.parametrize(

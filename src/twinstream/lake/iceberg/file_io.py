@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
@@ -47,9 +46,10 @@ class _Object(InputFile, OutputFile):
 
     def __init__(self, location: str, storage: StorageSettings) -> None:
         super().__init__(location)
-        parts = urlsplit(location)
-        self._folder: Final = ObjectFolder(parts.netloc, "", storage)
-        self._key: Final = parts.path.removeprefix("/")
+        # Not `urlsplit`, because a key may have "?" and "#".
+        bucket, _, key = location.partition("://")[2].partition("/")
+        self._folder: Final = ObjectFolder(bucket, "", storage)
+        self._key: Final = key
         self._size: int | None = None
 
     def __len__(self) -> int:

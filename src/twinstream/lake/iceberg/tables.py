@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
 
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -16,7 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 
-from twinstream.lake.errors import JournalError
+from twinstream.lake.errors import JournalError, StorageUnusable
 from twinstream.lake.iceberg.catalog import LakeCatalog, catalog_properties, open_catalog
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of
 from twinstream.lake.iceberg.settings import CatalogSettings
@@ -136,9 +135,17 @@ class IcebergTables:
 
 
 def home_of(table: Table) -> str:
-    """Return the folder of a table, beginning with the name of its bucket."""
-    parts = urlsplit(table.location())
-    return f"{parts.netloc}/{parts.path.strip('/')}"
+    """Return the folder of a table, beginning with the name of its bucket.
+
+    Raises `StorageUnusable` for a table that is not on S3.
+    """
+    scheme, _, place = table.location().partition("://")
+    if scheme not in ("s3", "s3a", "s3n"):
+        raise StorageUnusable(
+            f"the table {'.'.join(table.name())} is at {table.location()}, and a pipeline writes to"
+            " S3 only; give the catalog a warehouse on S3, or name another table"
+        )
+    return place.strip("/")
 
 
 def data_files(table: Table, wanted: str) -> list[DataFile]:

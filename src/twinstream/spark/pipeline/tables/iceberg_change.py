@@ -20,7 +20,11 @@ from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.tables.iceberg_fit import refuse_renamed, refuse_unfit
+from twinstream.spark.pipeline.tables.iceberg_fit import (
+    refuse_renamed,
+    refuse_unfit,
+    refuse_unmapped,
+)
 
 __all__ = ["add_columns", "changed", "created", "iceberg_schema", "seq_column", "transaction_on"]
 
@@ -143,8 +147,9 @@ def add_columns(name: str, transaction: Transaction, columns: pa.Schema) -> None
     known = arrow_columns(metadata.schema())
     check_columns(Path(name).name, known, columns)
     refuse_unfit(name, metadata, columns)
+    wanted = iceberg_schema(name, columns)
     if not has_all(known, columns):
-        wanted = iceberg_schema(name, columns)
         refuse_renamed(name, metadata, wanted)
         with transaction.update_schema() as update:
             update.union_by_name(wanted)
+    refuse_unmapped(name, transaction.table_metadata, wanted)

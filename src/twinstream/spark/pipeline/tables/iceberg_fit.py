@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
+from pydantic import ValidationError
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.settings import CatalogSettings
+from twinstream.lake.iceberg.tables import NAME_MAPPING
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["refuse_foreign", "refuse_renamed", "refuse_unfit"]
+__all__ = ["refuse_foreign", "refuse_renamed", "refuse_unfit", "refuse_unmapped"]
 
 _REMEDY: Final = "or name another table"
+
+# The newest version of the format whose manifests pyiceberg writes.
+_NEWEST: Final = 2
 
 
 def refuse_foreign(table: str, schema: Schema) -> None:
@@ -32,12 +38,18 @@ def refuse_foreign(table: str, schema: Schema) -> None:
 
 
 def refuse_unfit(table: str, metadata: TableMetadata, columns: pa.Schema) -> None:
-    """Raise `SchemaError` if the table requires values that files with these columns do not have.
+    """Raise `SchemaError` if the table cannot take files with these columns.
 
-    Readers could not read the table with these files.
+    Its version may be too new, or it requires values that the files do not have: then readers could
+    not read it any more.
     """
     schema = metadata.schema()
     refuse_foreign(table, schema)
+    if metadata.format_version > _NEWEST:
+        raise SchemaError(
+            f"{_the(table)} has the format version {metadata.format_version}, and pyiceberg writes"
+            f" at most {_NEWEST}; name another table"
+        )
     for name in _required(arrow_columns(schema), columns, ""):
         if name != BATCH_COLUMN:
             raise SchemaError(
@@ -63,6 +75,34 @@ def refuse_renamed(table: str, metadata: TableMetadata, wanted: Schema) -> None:
                     f"column {name!r} of {_the(table)} was renamed to {now!r} by another program;"
                     f" rename it back, {_REMEDY}"
                 )
+
+
+def refuse_unmapped(table: str, metadata: TableMetadata, wanted: Schema) -> None:
+    """Raise `SchemaError` if readers would not find a column in files without the IDs of columns.
+
+    Another program has set the property, or has added the column without it.
+    """
+    text = metadata.properties.get(NAME_MAPPING)
+    if text is None:
+        return
+    try:
+        ids = dict(_mapped(NameMapping.model_validate_json(text), ""))
+    except ValidationError:
+        ids = {}
+    for name in wanted.column_names:
+        if ids.get(name) != metadata.schema().find_field(name).field_id:
+            raise SchemaError(
+                f"the property {NAME_MAPPING} of {_the(table)} does not map the column {name!r}, so"
+                " readers would not see its values; remove the property, which the next batch sets"
+                " again"
+            )
+
+
+def _mapped(fields: Iterable[MappedField], above: str) -> Iterator[tuple[str, int | None]]:
+    for each in fields:
+        for name in each.names:
+            yield above + name, each.field_id
+            yield from _mapped(each.fields, f"{above}{name}.")
 
 
 def _required(known: Iterable[pa.Field], given: Iterable[pa.Field], above: str) -> list[str]:
