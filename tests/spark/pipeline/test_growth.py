@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import config_of, counted, rows_of
+from twinstream.spark.errors import JournalError
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.tables import parquet_files
 from twinstream.spark.pipeline.tables.delta_place import open_table
+from twinstream.spark.pipeline.tables.parquet_files import AT_ONCE, scanned
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -105,24 +105,20 @@ def test_readers_of_delta_tables_may_skip_files_by_time(
         assert (high - max(times)).total_seconds() < 0.001
 
 
-def test_files_are_scanned_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_has_few_files_in_memory(tmp_path: Path) -> None:
     """A dataset keeps something of each file that it has read."""
-    files = [str(tmp_path / f"{number}.parquet") for number in range(8)]
+    numbers = range(2 * AT_ONCE + 2)
+    files = [str(tmp_path / f"{number}.parquet") for number in numbers]
     for number, file in enumerate(files):
-        numbers = pa.array([number], pa.int64())
-        rows = pa.table({"_seq": numbers, "_batch_id": numbers})
+        column = pa.array([number], pa.int64())
+        rows = pa.table({"_seq": column, "_batch_id": column})
         writer = pq.ParquetWriter(file, rows.schema)
         writer.write_table(rows)
         writer.close()
-    sizes: list[int] = []
-    real = ds.dataset
-
-    def dataset(files: list[str], **settings: Any) -> ds.Dataset:
-        sizes.append(len(files))
-        return real(files, **settings)
-
-    monkeypatch.setattr(ds, "dataset", dataset)
-    monkeypatch.setattr(parquet_files, "_AT_ONCE", 3)
-    found = parquet_files.scanned(files, ["_seq"], "_seq", 1, 7, 0)
-    assert [seq for part in found for seq in part.column("_seq").to_pylist()] == [1, 2, 3, 4, 5, 6]
-    assert sizes == [1, 3, 3, 2]
+    # The files of a later group are not opened before the rows of an earlier one are read.
+    Path(files[-1]).write_bytes(b"damaged")
+    found = scanned(files, ["_seq"], "_seq", 0, len(files), 0)
+    seqs = [next(found).column("_seq").to_pylist()[0] for _ in range(2 * AT_ONCE)]
+    assert seqs == list(numbers[: 2 * AT_ONCE])
+    with pytest.raises(JournalError, match=f"{numbers[-1]}.parquet cannot be read"):
+        list(found)

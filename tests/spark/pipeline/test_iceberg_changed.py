@@ -5,37 +5,36 @@ from __future__ import annotations
 import gzip
 import json
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import obstore
 import pyarrow as pa
 import pytest
 from attrs import evolve
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import LongType, NestedField, StringType, StructType
 
+from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.spark.drivers import SOURCE, FakeLeader, batches_of, changed, journal_in, land_all
 from tests.spark.iceberg import catalog_of, iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
 from twinstream.lake.errors import StorageError, StorageUnusable
+from twinstream.lake.iceberg.retention import StoredObject
 from twinstream.lake.iceberg.tables import NAME_MAPPING, home_of
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
-from twinstream.spark.pipeline.maintenance import vacuum_iceberg
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
-from twinstream.spark.pipeline.tables import iceberg_change
+from twinstream.spark.pipeline.maintenance.vacuum_iceberg import is_pending
 from twinstream.spark.pipeline.tables.iceberg_fit import refuse_unmapped
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import SourceWriter
@@ -307,14 +306,18 @@ def removed(config: PipelineConfig) -> list[str]:
 
 
 def test_files_that_another_program_may_be_about_to_commit_stay(
-    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+    config: PipelineConfig, leader: FakeLeader
 ) -> None:
     land_all(config, leader)
-    others = stored(config, "data/part-0-1.parquet", "metadata/1-m0.avro")
+    others = ("data/part-0-1.parquet", "data/orders-1-ab.parquet", "metadata/1-m0.avro")
+    stored(config, *others)
     own = stored(config, "data/orders-000000001-ab.parquet")
     assert removed(config) == own
-    monkeypatch.setattr(vacuum_iceberg, "_LONGEST", timedelta(0))
-    assert set(others) <= set(removed(config))
+    (source,), now = config.sources, datetime.now(UTC)
+    for days, is_there in ((0, True), (2, False)):
+        objects = (StoredObject(key, 1, now - timedelta(days=days)) for key in others)
+        assert [is_pending(each, source, 2) for each in objects] == [is_there] * 3
+    assert is_pending(StoredObject("data/orders-000000003-ab.parquet", 1, now), source, 2)
 
 
 def test_a_table_that_another_program_has_made_since_is_left_alone(
@@ -347,21 +350,22 @@ def test_files_of_two_tables_in_one_folder_stay(config: PipelineConfig, leader: 
         vacuum(config, keep=0, dry_run=True)
 
 
-def test_a_vacuum_while_another_program_commits(
-    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", ["409", "503"])
+def test_a_vacuum_whose_commit_is_refused_or_unknown(
+    config: PipelineConfig, leader: FakeLeader, s3: S3Server, fault: Fault
 ) -> None:
     land_all(config, leader)
-    failures = [CommitFailedException("conflict"), CommitStateUnknownException("502")]
-    real = Table._do_commit
+    faults = [fault]
 
-    def commit(*args: Any, **kwargs: Any) -> None:
-        if failures:
-            raise failures.pop()
-        real(*args, **kwargs)
+    def answer(request: S3Request) -> Fault:
+        is_commit = request.method == "POST" and request.key.endswith("/tables/orders")
+        return faults.pop() if is_commit and faults else ""
 
-    monkeypatch.setattr(Table, "_do_commit", commit)
-    assert vacuum(config, keep=0) == []
-    assert failures == []
+    assert config.catalog is not None
+    with S3Proxy(s3.catalog_url, answer) as proxy:
+        driven = evolve(config, catalog=evolve(config.catalog, uri=proxy.url))
+        assert vacuum(driven, keep=0) == []
+    assert faults == []
     assert len(iceberg_table(config).snapshots()) == 1
 
 
@@ -408,17 +412,9 @@ def test_a_snapshot_that_expires_between_two_batches(
     assert landed_in_catalog(config, tmp_path) == (LAST, LAST)
 
 
-def test_a_file_that_is_missing_is_named(
-    config: PipelineConfig, leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_missing_is_named(config: PipelineConfig, leader: FakeLeader) -> None:
     land_all(config, leader)
-    sink, writer = open_sink(config), SourceWriter("orders", "id")
     remove_manifests(config, iceberg_table(config))
     message = r"s3://warehouse/.*snap-.*avro is missing: another .* Try again, .* restore it"
     with pytest.raises(StorageError, match=message):
-        sink.reaches("orders", 3)
-    monkeypatch.setattr(iceberg_change, "_DOUBTS", 1)
-    columns = pa.schema([("_batch_id", pa.int64())])
-    file = TaskFile("orders", Path("warehouse/none"), 1, 3, 3, 1)
-    with pytest.raises(StorageError, match=message):
-        sink.batch(3, writer).put("orders", [file], columns)
+        open_sink(config).reaches("orders", 3)

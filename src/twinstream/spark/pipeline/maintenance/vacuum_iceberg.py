@@ -20,11 +20,11 @@ from twinstream.spark.pipeline.tables.iceberg_batch import last_landed
 from twinstream.spark.pipeline.tables.iceberg_change import changed
 from twinstream.spark.pipeline.tables.open_sink import iceberg_tables
 
-__all__ = ["iceberg_leftovers"]
+__all__ = ["iceberg_leftovers", "is_pending"]
 
 _FILE: Final = re.compile(rf"{DATA}/(.+)-(\d{{9,}})-[0-9a-f]+\.parquet", re.ASCII)
 
-# For how long another program may write files until it commits them. Metadata count as its files.
+# For how long another program may write files until it commits them, metadata included.
 _LONGEST: Final = timedelta(days=1)
 
 
@@ -52,7 +52,7 @@ def iceberg_leftovers(
         folder, key = tables.lake.located(home_of(opened))
         home = ObjectFolder(folder.bucket, key, folder.storage)
         objects = tables.asked("read", table, partial(unnamed, opened, home, time))
-        due = [each for each in objects if not _is_pending(each, source, newest)]
+        due = [each for each in objects if not is_pending(each, source, newest)]
         if not dry_run:
             remove(home, due)
         found += [Leftover(path=home / each.key, bytes=each.size) for each in due]
@@ -61,7 +61,7 @@ def iceberg_leftovers(
     return found
 
 
-def _is_pending(found: StoredObject, source: SourceConfig, newest: int) -> bool:
+def is_pending(found: StoredObject, source: SourceConfig, newest: int) -> bool:
     """Return whether a commit may be about to name an object.
 
     That may be a commit of a batch after the newest one in the journal, or of another program.

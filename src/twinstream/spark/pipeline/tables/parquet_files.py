@@ -20,10 +20,10 @@ from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["Part", "damage_named", "merge", "scanned", "schema_of"]
+__all__ = ["AT_ONCE", "Part", "damage_named", "merge", "scanned", "schema_of"]
 
-# The number of files of a dataset, which keeps some 40 kB of each file that it has read.
-_AT_ONCE: Final = 250
+AT_ONCE: Final = 250
+"""The number of files of a dataset, which keeps some 40 kB of each file that it has read."""
 
 
 @frozen
@@ -56,8 +56,8 @@ def scanned(
         schema = pa.schema([_without_view(each) for each in first])
         wanted = between(seq, schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
-        for at in range(0, len(files), _AT_ONCE):
-            rows = ds.dataset(files[at : at + _AT_ONCE], schema=schema, filesystem=store)
+        for at in range(0, len(files), AT_ONCE):
+            rows = ds.dataset(files[at : at + AT_ONCE], schema=schema, filesystem=store)
             yield from rows.to_batches(columns=list(columns), filter=wanted)
 
 
