@@ -355,7 +355,7 @@ def test_a_vacuum_whose_commit_is_refused_or_unknown(
     config: PipelineConfig, leader: FakeLeader, s3: S3Server, fault: Fault
 ) -> None:
     land_all(config, leader)
-    faults = [fault]
+    faults: list[Fault] = [fault]
 
     def answer(request: S3Request) -> Fault:
         is_commit = request.method == "POST" and request.key.endswith("/tables/orders")
