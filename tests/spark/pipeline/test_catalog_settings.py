@@ -105,6 +105,7 @@ def test_mistakes_in_a_catalog_are_named(tmp_path: Path, catalog: str, message: 
         ("s3.access-key-id", "hush", "access_key_env of"),
         ("header.Authorization", "hush", "token_env"),
         ("header.X-Key", "Bearer hush", "token_env"),
+        ("header.X-Api-Key", "hush", "token_env"),
         ("scope", "AKIAHUSHHUSHHUSHHUSH", "token_env"),
         ("note", "eyJhbGciOiJIUzI1NiJ9.hush", "token_env"),
     ],

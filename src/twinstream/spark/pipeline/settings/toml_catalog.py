@@ -26,6 +26,8 @@ _SECRETS: Final[Mapping[str, str]] = {
     "secret": "credential_env",
     "authorization": "token_env",
     "access-key": "access_key_env of [storage]",
+    "api-key": "token_env",
+    "apikey": "token_env",
 }
 
 # Values with these beginnings are keys of Amazon, tokens, and private keys.
