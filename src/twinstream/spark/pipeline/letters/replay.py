@@ -33,6 +33,7 @@ from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.plan_portions import plan_portions
 from twinstream.spark.pipeline.letters.staged_letters import StagedLetters
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_iceberg import refuse_iceberg
 from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import possible_tables, tables_of
@@ -98,6 +99,8 @@ def replay_letters(
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     refuse_partitions(config, source, "letters replay")
+    instead = "publish the letters, with twinstream pipeline letters publish"
+    refuse_iceberg(config, "letters replay", instead)
     remaining = 0
     with (
         maintenance_lock(config, "letters replay") as held,

@@ -25,6 +25,7 @@ from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
+from twinstream.spark.pipeline.maintenance.refuse_iceberg import refuse_iceberg
 from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -55,6 +56,8 @@ def batches_of(
     If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
     are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
+    instead = "land the messages into another namespace, with the start that you need"
+    refuse_iceberg(config, "replay", instead)
     entries = journal_of(Folders.of(config.path), source).entries()
     if not entries:
         raise SparkSourceError(f"nothing of source {source.name} is landed yet")

@@ -50,7 +50,7 @@ from twinstream.spark.pipeline.tables.delta_place import (
     table_settings,
 )
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.tables.sink import Writer
+from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 from twinstream.spark.source.columns import MessageColumns
 
 __all__ = ["DeltaBatch", "DeltaSink"]
@@ -95,6 +95,15 @@ class DeltaBatch:
     def folder(self) -> Path | LakeOutput:
         """Where tasks write the files of the batch."""
         return self._attempt.folder
+
+    def prepared(
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
+    ) -> Path | LakeOutput:
+        """Return where tasks write the files of the batch."""
+        return self.folder
 
     @property
     def lake(self) -> ObjectFolder | None:
@@ -215,6 +224,11 @@ class DeltaSink:
     def __init__(self, place: DeltaPlace, check: Callable[[], None] = lambda: None) -> None:
         self._place: Final = place
         self._check: Final = check
+
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """The lake of the tables if it is on an object store."""
+        return self._place.lake
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -382,7 +396,7 @@ class DeltaSink:
         writer: Writer,
     ) -> None:
         """Add files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan), self._check)
+        batch = DeltaBatch(self._place, plan.number, LettersWriter(writer, plan), self._check)
         try:
             lake, added = self._place.lake, [each for inside in files.values() for each in inside]
             columns = schema_of(added, lake)
@@ -411,20 +425,7 @@ class DeltaSink:
         delta = self._place.open(table)
         if delta is None:
             return False
-        return self._place.landed(table, delta, _LettersWriter(writer, plan).id) >= plan.number
-
-
-class _LettersWriter:
-    """The writer of the dead letters that a plan lands, in one transaction of each table.
-
-    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
-    earlier journal is restored.
-    """
-
-    def __init__(self, source: Writer, plan: LettersPlan) -> None:
-        # No source has a dot in its name.
-        self.name: Final = f"{source.name}.letters"
-        self.id: Final = f"{source.id}.letters.{plan.folder}"
+        return self._place.landed(table, delta, LettersWriter(writer, plan).id) >= plan.number
 
 
 def _rewritten(

@@ -43,6 +43,10 @@ class ParquetSink:
         self._fits: Final[dict[str, Fitting]] = {}
         self._bounds: Final[dict[str, dict[str, tuple[int, int]]]] = {}
 
+    @property
+    def lake(self) -> None:
+        """`None`, because the tables are on a file system."""
+
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
