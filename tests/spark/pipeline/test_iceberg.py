@@ -36,7 +36,7 @@ from tests.spark.pipelines import config_of
 from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import arrow_columns, iceberg_columns
-from twinstream.lake.iceberg.tables import data_files
+from twinstream.lake.iceberg.tables import data_files, home_of
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
@@ -44,7 +44,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models import StreamConfig
 from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
-from twinstream.spark.landing.split_tables import TableNames, TableSplit
+from twinstream.spark.landing.split_tables import Place, TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
@@ -202,7 +202,7 @@ def merge_files(config: PipelineConfig, name: str = "orders") -> None:
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_rows_of_batches_are_replaced(
-    config: PipelineConfig, leader: FakeLeader, tmp_path: Path, *, is_merged: bool
+    config: PipelineConfig, leader: FakeLeader, *, is_merged: bool
 ) -> None:
     """Also in a file that has rows of other batches, too."""
     land_all(config, leader)
@@ -214,11 +214,13 @@ def test_rows_of_batches_are_replaced(
     sink.replace("orders", {1: ()})
     assert rows_by_batch(config) == {0: 9, 2: 5}
     (file,) = sink.files("orders", [2])[2][:1]
-    copy = tmp_path / "part.parquet"
-    rows = ds.dataset([str(file)], filesystem=arrow_files(sink.lake)).to_table()
+    store, copy = arrow_files(sink.lake), file.parent / "part.parquet"
+    rows = ds.dataset([str(file)], filesystem=store).to_table()
     columns = [name for name in rows.column_names if name != "_batch_id"]
     batch = pa.array([1] * rows.num_rows, pa.int64())
-    pq.write_table(rows.select(columns).append_column("_batch_id", batch), copy)
+    pq.write_table(
+        rows.select(columns).append_column("_batch_id", batch), str(copy), filesystem=store
+    )
     sink.replace("orders", {1: [copy]})
     assert rows_by_batch(config) == {0: 9, 1: rows.num_rows, 2: 5}
     sink.replace("orders", {0: (), 1: (), 2: ()})
@@ -226,22 +228,26 @@ def test_rows_of_batches_are_replaced(
 
 
 def test_rows_of_a_plan_for_letters_are_added_once(
-    config: PipelineConfig, leader: FakeLeader, tmp_path: Path
+    config: PipelineConfig, leader: FakeLeader
 ) -> None:
     land_all(config, leader)
     sink, writer = open_sink(config), SourceWriter("orders", "id")
-    file = tmp_path / "letters.parquet"
-    rows = pa.table({
-        "id": pa.array([10], pa.int64()), "_seq": pa.array([10], pa.int64()),
-        "_batch_id": pa.array([0], pa.int64()),
-    })  # fmt: skip
-    pq.write_table(rows, file)
+    home, store = Path(home_of(iceberg_table(config))), arrow_files(sink.lake)
+    files: dict[int, list[Path]] = {0: [], 1: []}
+    for seq in (10, 11, 20):
+        rows = pa.table({
+            "id": pa.array([seq], pa.int64()), "_seq": pa.array([seq], pa.int64()),
+            "_subject": pa.array(["s"]), "_timestamp": pa.array([seq], pa.timestamp("us", "UTC")),
+            "_batch_id": pa.array([seq // 20], pa.int64()),
+        })  # fmt: skip
+        files[seq // 20].append(home / "data" / f"letters-{seq}.parquet")
+        pq.write_table(rows, str(files[seq // 20][-1]), filesystem=store)
     plan = LettersPlan(number=0, newest=2, folder="letters.1", files=(), entries=())
     assert not sink.has_added("orders", plan, writer)
     for _ in range(2):
-        sink.add("orders", {0: file}, plan, writer)
+        sink.add("orders", files, plan, writer)
         assert sink.has_added("orders", plan, writer)
-        assert rows_by_batch(config) == {0: 10, 1: 9, 2: 5}
+        assert rows_by_batch(config) == {0: 11, 1: 10, 2: 5}
     assert sink.holds("orders", 2)
     assert not sink.holds("orders", 3)
 
@@ -300,7 +306,7 @@ def test_objects_that_no_snapshot_names_are_removed(
     for number, name in ((2, "orders-000000002-"), (3, "orders-000000003-")):
         attempt = sink.batch(number, SourceWriter("orders", "id"))
         folder = attempt.prepared(["orders"], lambda _: pa.schema([]))
-        path, file = folder.open("orders")
+        path, file = folder.open("orders", "")
         file.write(b"unfinished")
         file.close()
         assert name in str(path)
@@ -469,7 +475,7 @@ def test_a_table_that_gets_its_property_again_may_have_the_batch(
     outputs = [each.prepared(["orders"], lambda _: columns) for each in drivers]
     for driver, output in zip(drivers, outputs, strict=True):
         files = TableFiles(output)
-        files.add("orders", rows.to_batches()[0])
+        files.add(Place("orders"), rows.to_batches()[0])
         driver.put("orders", files.finish("_seq"), columns)
     assert rows_by_batch(config)[3] == 1
 

@@ -31,6 +31,7 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.errors import JournalError, SchemaError
+from twinstream.spark.landing.split_tables import Place
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
@@ -96,7 +97,7 @@ def test_a_commit_on_a_state_of_another_driver_is_refused_without_the_property(
     drivers = [open_sink(config).batch(3, SourceWriter("orders", "id")) for _ in range(2)]
     attempts = [TableFiles(each.prepared(["orders"], lambda _: rows.schema)) for each in drivers]
     for driver, files in zip(drivers, attempts, strict=True):
-        files.add("orders", rows)
+        files.add(Place("orders"), rows)
         driver.put("orders", files.finish("_seq"), rows.schema)
     assert landed_in_catalog(config, tmp_path) == (26, 26)
     assert iceberg_table(config).properties["commit.retry.num-retries"] == "0"
@@ -220,7 +221,7 @@ def test_a_column_that_another_program_has_renamed(
     with iceberg_table(config).update_schema() as change:
         change.rename_column("id", "number")
     leader.last = MORE
-    with pytest.raises(SchemaError, match="'id' of the table orders was renamed to 'number' by an"):
+    with pytest.raises(SchemaError, match="'id' of the table orders was renamed to 'number', and"):
         land_all(config, leader)
     with iceberg_table(config).update_schema() as change:
         change.rename_column("number", "id")

@@ -45,8 +45,15 @@ _PROPERTIES: Final = {
 class IcebergTables:
     """The tables in a namespace of a catalog. Each is loaded once, and then kept up to date."""
 
-    def __init__(self, settings: CatalogSettings, storage: StorageSettings) -> None:
+    def __init__(
+        self,
+        settings: CatalogSettings,
+        storage: StorageSettings,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.settings: Final = settings
+        self.check: Final = check
+        """Raises an error if the caller may no longer change the tables."""
         self.lake: Final = ObjectFolder.all_buckets(storage)
         """All buckets. The paths of files begin with the name of their bucket."""
         self._storage: Final = storage
@@ -67,6 +74,16 @@ class IcebergTables:
             return None
         self._opened[table] = found
         return found
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the names in the catalog of the tables whose names begin with a prefix."""
+        catalog, start = self._current(), self.settings.table_name(prefix)
+        namespace = self.settings.namespace
+        try:
+            found = self.asked("list", f"{prefix}…", lambda: catalog.list_tables(namespace))
+        except NoSuchNamespaceError:
+            return []
+        return sorted(name for *_, name in found if name.startswith(start))
 
     def opened(self, table: str) -> Table | None:
         """Return the state of a table that was loaded last, or else the newest one.

@@ -56,7 +56,8 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
             from twinstream.spark.pipeline.maintenance.vacuum_iceberg import iceberg_leftovers
 
             for source in config.sources:
-                found += iceberg_leftovers(config, source, time.time() - keep, dry_run=dry_run)
+                before = time.time() - keep
+                found += iceberg_leftovers(config, source, before, held.check, dry_run=dry_run)
         if not dry_run:
             _remove(folders, found)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -29,18 +30,24 @@ _LONGEST: Final = timedelta(days=1)
 
 
 def iceberg_leftovers(
-    config: PipelineConfig, source: SourceConfig, before: float, *, dry_run: bool
+    config: PipelineConfig,
+    source: SourceConfig,
+    before: float,
+    check: Callable[[], None],
+    *,
+    dry_run: bool,
 ) -> list[Leftover]:
     """Remove the objects of a source's tables that no snapshot names, and return them.
 
     `before` is a time in seconds since 1970. Snapshots that were replaced before this time expire,
-    and objects that were stored later stay. With `dry_run`, nothing is changed. The journal of the
-    source is bundled, which `compact` does for other tables.
+    and objects that were stored later stay. `check` is that of the lock of the tables. With
+    `dry_run`, nothing is changed. The journal of the source is bundled, which `compact` does for
+    other tables.
     """
     journal = journal_of(Folders.of(config.path), source)
     # A driver on another machine may land later batches meanwhile. So the journal is read first.
     newest, time = journal.newest(), datetime.fromtimestamp(before, UTC)
-    tables = iceberg_tables(config)
+    tables = iceberg_tables(config, check)
     found: list[Leftover] = []
     for table in tables_of(source, journal.entries().values()):
         opened = tables.open(table)
@@ -53,10 +60,14 @@ def iceberg_leftovers(
         home = ObjectFolder(folder.bucket, key, folder.storage)
         objects = tables.asked("read", table, partial(unnamed, opened, home, time))
         due = [each for each in objects if not is_pending(each, source, newest)]
+        # No batch was unfinished when the objects were listed, and names of files are unique. So no
+        # table will name them, even if the lock is lost now.
+        check()
         if not dry_run:
             remove(home, due)
         found += [Leftover(path=home / each.key, bytes=each.size) for each in due]
     if not dry_run:
+        check()
         journal.bundle()
     return found
 

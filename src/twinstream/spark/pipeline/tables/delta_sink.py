@@ -50,8 +50,8 @@ from twinstream.spark.pipeline.tables.delta_place import (
     table_settings,
 )
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
-from twinstream.spark.source.columns import MessageColumns
 
 __all__ = ["DeltaBatch", "DeltaSink"]
 
@@ -400,7 +400,7 @@ class DeltaSink:
         try:
             lake, added = self._place.lake, [each for inside in files.values() for each in inside]
             columns = schema_of(added, lake)
-            seq = _seq_of(columns)
+            seq = seq_column(columns)
             finished: list[TaskFile] = []
             for file, own in zip(added, self._linked(added, batch.folder), strict=True):
                 place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
@@ -443,14 +443,8 @@ def _rewritten(
         new = TableFiles(folder)
         for part in changed_rows(table, old, change):
             new.add(Place(table), part)
-        found += new.finish(_seq_of(change.columns))
+        found += new.finish(seq_column(change.columns))
     return found
-
-
-def _seq_of(columns: pa.Schema) -> str:
-    """Return the column of the sequence, or of the revision, in a table with a schema."""
-    is_bucket = not {"_stream", "_seq"} <= {*columns.names}
-    return MessageColumns.of("json", is_bucket=is_bucket).seq
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:

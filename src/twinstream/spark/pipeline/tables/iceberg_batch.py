@@ -24,8 +24,9 @@ from pyiceberg.table.snapshots import ancestors_of
 from twinstream.lake.errors import JournalError
 from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, data_file, path_of
+from twinstream.lake.iceberg.mapping import missing_mapping
 from twinstream.lake.iceberg.retention import trim
-from twinstream.lake.iceberg.tables import NAME_MAPPING, IcebergTables, data_files, home_of
+from twinstream.lake.iceberg.tables import IcebergTables, data_files, home_of
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import Bounds, TaskFile
@@ -37,9 +38,9 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
     changed,
     created,
     iceberg_schema,
-    seq_column,
     transaction_on,
 )
+from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import Writer
 
 __all__ = ["IcebergBatch", "landed", "last_landed"]
@@ -80,6 +81,10 @@ class IcebergBatch:
     def lake(self) -> ObjectFolder:
         """All buckets, to which the paths of files are relative."""
         return self._tables.lake
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the lake whose names begin with a prefix."""
+        return self._tables.existing(prefix)
 
     def prepared(
         self,
@@ -178,11 +183,8 @@ class IcebergBatch:
         """
         transaction = transaction_on(table)
         add_columns(name, transaction, columns)
-        properties = {f"{_LANDED}{self._writer.id}": str(self._number)}
-        if NAME_MAPPING not in transaction.table_metadata.properties:
-            mapping = transaction.table_metadata.schema().name_mapping
-            properties[NAME_MAPPING] = mapping.model_dump_json()
-        transaction.set_properties(properties)
+        own = {f"{_LANDED}{self._writer.id}": str(self._number)}
+        transaction.set_properties(own | missing_mapping(transaction.table_metadata))
         schema, spec = transaction.table_metadata.schema(), transaction.table_metadata.spec()
         summary = {_SOURCE: self._writer.name, _BATCH: str(self._number)}
         with transaction.update_snapshot(snapshot_properties=summary).merge_append() as append:

@@ -17,6 +17,7 @@ from twinstream.core.deadline import Backoff
 from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import Unrepresentable, arrow_columns, iceberg_columns
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of, is_refusal
+from twinstream.lake.iceberg.retention import trim
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -26,7 +27,14 @@ from twinstream.spark.pipeline.tables.iceberg_fit import (
     refuse_unmapped,
 )
 
-__all__ = ["add_columns", "changed", "created", "iceberg_schema", "seq_column", "transaction_on"]
+__all__ = [
+    "add_columns",
+    "add_snapshot",
+    "changed",
+    "created",
+    "iceberg_schema",
+    "transaction_on",
+]
 
 _T = TypeVar("_T")
 
@@ -67,11 +75,6 @@ def created(create: Callable[[], Table]) -> Table:
                 raise
             time.sleep(_PAUSES.pause(attempt))
     return create()
-
-
-def seq_column(columns: pa.Schema) -> str:
-    """Return the name of the column with the sequence of the message."""
-    return "_seq" if "_seq" in columns.names else "seq"
 
 
 def transaction_on(table: Table) -> Transaction:
@@ -120,6 +123,7 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
         # A commit on an older state fails, so the first attempt needs no newer one.
         is_first = left == _TRIES - 1
         found = tables.opened(name) if is_first else tables.open(name)
+        tables.check()
         if found is None:
             raise StorageError(f"the table {tables.name(name)} was removed; restore it")
         try:
@@ -153,3 +157,12 @@ def add_columns(name: str, transaction: Transaction, columns: pa.Schema) -> None
         with transaction.update_schema() as update:
             update.union_by_name(wanted)
     refuse_unmapped(name, transaction.table_metadata, wanted)
+
+
+def add_snapshot(table: Table) -> None:
+    """Commit a snapshot with the same files, so that commits on this state of a table fail."""
+    transaction = transaction_on(table)
+    with transaction.update_snapshot().fast_append():
+        pass
+    trim(transaction)
+    transaction.commit_transaction()

@@ -17,7 +17,13 @@ from twinstream.lake.iceberg.tables import NAME_MAPPING
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["refuse_foreign", "refuse_renamed", "refuse_unfit", "refuse_unmapped"]
+__all__ = [
+    "refuse_foreign",
+    "refuse_renamed",
+    "refuse_taken_name",
+    "refuse_unfit",
+    "refuse_unmapped",
+]
 
 _REMEDY: Final = "or name another table"
 
@@ -59,7 +65,7 @@ def refuse_unfit(table: str, metadata: TableMetadata, columns: pa.Schema) -> Non
 
 
 def refuse_renamed(table: str, metadata: TableMetadata, wanted: Schema) -> None:
-    """Raise `SchemaError` if a new column is an old one, to which another program gave a new name.
+    """Raise `SchemaError` if a new column is an old one, which has got another name.
 
     With the new column, its values in older files would belong to the new column.
     """
@@ -72,9 +78,24 @@ def refuse_renamed(table: str, metadata: TableMetadata, wanted: Schema) -> None:
             now = current.find_column_name(earlier.find_field(name).field_id)
             if now is not None:
                 raise SchemaError(
-                    f"column {name!r} of {_the(table)} was renamed to {now!r} by another program;"
-                    f" rename it back, {_REMEDY}"
+                    f"column {name!r} of {_the(table)} was renamed to {now!r}, and the values"
+                    f" of older files belong to it; rename it back, {_REMEDY}"
                 )
+
+
+def refuse_taken_name(table: str, metadata: TableMetadata, old: str, new: str) -> None:
+    """Raise `SchemaError` if a column was removed whose name another column is to get.
+
+    Readers would find the values of both in older files.
+    """
+    column = metadata.schema().find_field(old).field_id
+    for earlier in metadata.schemas:
+        if new in earlier.column_names and earlier.find_field(new).field_id != column:
+            raise SchemaError(
+                f"column {old!r} of {_the(table)} cannot become {new!r}: the table had another"
+                f" column of this name, whose values are in older files; leave out the rename,"
+                f" {_REMEDY}"
+            )
 
 
 def refuse_unmapped(table: str, metadata: TableMetadata, wanted: Schema) -> None:

@@ -16,13 +16,13 @@ from twinstream.lake.iceberg.tables import data_files
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline.tables.iceberg_change import (
     add_columns,
-    seq_column,
     transaction_on,
 )
+from twinstream.spark.pipeline.tables.seq_column import seq_column
 
 __all__ = ["Replacement"]
 
@@ -87,6 +87,6 @@ class Replacement:
             rest = TableFiles(self.output)
             for batch in rows.to_batches(filter=~own):
                 if batch.num_rows:
-                    rest.add(self.table, batch)
+                    rest.add(Place(self.table), batch)
             kept += rest.finish(seq)
         return removed, kept

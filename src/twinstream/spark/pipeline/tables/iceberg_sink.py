@@ -19,20 +19,24 @@ from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
-from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
+from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns
+from twinstream.spark.pipeline.tables.column_change import ColumnChange
 from twinstream.spark.pipeline.tables.iceberg_batch import IcebergBatch, landed, last_landed
 from twinstream.spark.pipeline.tables.iceberg_change import (
+    add_snapshot,
     changed,
     created,
     iceberg_schema,
-    seq_column,
 )
+from twinstream.spark.pipeline.tables.iceberg_columns import change_columns, refuse_joined
 from twinstream.spark.pipeline.tables.iceberg_fit import refuse_foreign
 from twinstream.spark.pipeline.tables.iceberg_replacement import Replacement
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["IcebergSink"]
@@ -52,6 +56,10 @@ class IcebergSink:
     def batch(self, number: int, writer: Writer) -> IcebergBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         return IcebergBatch(self._tables, number, writer)
+
+    def existing(self, prefix: str) -> list[str]:
+        """Return the tables of the catalog's namespace whose names begin with a prefix."""
+        return self._tables.existing(prefix)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
@@ -116,14 +124,15 @@ class IcebergSink:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         found = self._tables.open(table)
         if found is not None and files:
-            columns = schema_of(files)
+            columns = schema_of(files, self.lake)
             iceberg_schema(table, columns)
             check_columns(Path(table).name, arrow_columns(found.schema()), columns)
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
 
-        Without files, the rows of a batch are removed. A file that also has rows of other batches,
+        The files are in the folder of the table. Without files, the rows of a batch are removed. A
+        file that also has rows of other batches,
         because another program has merged files, is written again without those rows. Raises
         `SchemaError`, before any change, if the columns of the files do not fit the table.
         """
@@ -133,30 +142,55 @@ class IcebergSink:
         if found is None:
             if not files:
                 return
-            columns = schema_of(files)
+            columns = schema_of(files, self.lake)
             found = created(lambda: self._tables.create(table, iceberg_schema(table, columns)))
         output = LakeOutput(self.lake, "replaced-", {table: home_of(found)})
-        added = self._uploaded(table, files, output)
-        changed(self._tables, table, Replacement(table, batches.keys(), added, output))
+        replacement = Replacement(table, batches.keys(), self._task_files(table, files), output)
+        changed(self._tables, table, replacement)
 
-    def _uploaded(
-        self, table: str, files: Sequence[Path], output: LakeOutput
-    ) -> tuple[TaskFile, ...]:
-        """Write the rows of local files to a file of the lake."""
+    def _task_files(self, table: str, files: Sequence[Path]) -> tuple[TaskFile, ...]:
+        """Return files of the lake as a task reports them."""
         if not files:
             return ()
-        schema, target = schema_of(files), TableFiles(output)
-        for rows in ds.dataset([str(file) for file in files], schema=schema).to_batches():
-            target.add(table, rows)
-        return target.finish(seq_column(schema))
+        lake, seq = self.lake, seq_column(schema_of(files, self.lake))
+        place = Place(table)
+        return tuple(task_file(place, Footer.of(each, lake), seq, lake=lake) for each in files)
 
-    def add(self, table: str, files: Mapping[int, Path], plan: LettersPlan, writer: Writer) -> None:
+    def schemas(self, table: str) -> Iterator[pa.Schema]:
+        """Yield the columns of a table, unless it does not exist."""
+        found = self._tables.open(table)
+        if found is not None:
+            refuse_foreign(table, found.schema())
+            yield arrow_columns(found.schema())
+
+    def change(self, table: str, change: ColumnChange) -> None:
+        """Widen and rename columns of a table, as metadata and in one transaction.
+
+        Raises `SchemaError`, before any change, if two columns would become one.
+        """
+        refuse_joined(table, change)
+        changed(self._tables, table, lambda found: change_columns(table, found, change))
+
+    def renew(self, table: str) -> None:
+        """Give the table a new snapshot, so that commits on earlier ones fail."""
+        found = self._tables.open(table)
+        if found is not None and BATCH_COLUMN in found.schema().column_names:
+            changed(self._tables, table, add_snapshot)
+
+    def add(
+        self,
+        table: str,
+        files: Mapping[int, Sequence[Path]],
+        plan: LettersPlan,
+        writer: Writer,
+    ) -> None:
         """Add the rows of files in one transaction, unless the plan has done it already."""
         batch = IcebergBatch(self._tables, plan.number, LettersWriter(writer, plan))
-        paths = list(files.values())
-        columns = pa.schema([each.remove_metadata() for each in schema_of(paths)])
-        output = batch.prepared([table], lambda _: columns)
-        batch.put(table, self._uploaded(table, paths, output), columns)
+        paths = [file for inside in files.values() for file in inside]
+        found = schema_of(paths, self.lake)
+        columns = pa.schema([each.remove_metadata() for each in found])
+        batch.prepared([table], lambda _: columns)
+        batch.put(table, self._task_files(table, paths), columns)
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""

@@ -30,7 +30,7 @@ def open_sink(config: PipelineConfig, check: Callable[[], None] = lambda: None) 
 
         return ParquetSink(Folders.of(config.path))
     if config.sink == "iceberg":
-        tables = iceberg_tables(config)
+        tables = iceberg_tables(config, check)
         from twinstream.spark.pipeline.tables.iceberg_sink import IcebergSink
 
         return IcebergSink(tables)
@@ -40,10 +40,13 @@ def open_sink(config: PipelineConfig, check: Callable[[], None] = lambda: None) 
     return DeltaSink(place, check)
 
 
-def iceberg_tables(config: PipelineConfig) -> IcebergTables:
+def iceberg_tables(
+    config: PipelineConfig, check: Callable[[], None] = lambda: None
+) -> IcebergTables:
     """Return the Iceberg tables of a pipeline.
 
-    Raises `SparkSourceError` if the package `pyiceberg` is not installed.
+    `check` is that of `open_sink`. Raises `SparkSourceError` if the package `pyiceberg` is not
+    installed.
     """
     assert isinstance(config.path, ObjectFolder), "read_config refuses other paths"
     assert config.catalog is not None, "read_config refuses a pipeline without it"
@@ -56,7 +59,7 @@ def iceberg_tables(config: PipelineConfig) -> IcebergTables:
             'sink = "iceberg" needs pyiceberg, which is not installed; install Twinstream with its'
             " extra lake (in a clone: pip install '.[lake]')"
         ) from missing
-    return IcebergTables(config.catalog, config.path.storage)
+    return IcebergTables(config.catalog, config.path.storage, check)
 
 
 def delta_place(config: PipelineConfig) -> DeltaPlace:
