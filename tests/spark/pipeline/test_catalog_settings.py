@@ -269,3 +269,21 @@ def test_signed_requests_need_credentials(monkeypatch: pytest.MonkeyPatch, tmp_p
         pytest.raises(StorageUnusable, match="no credentials; set access_key_env and"),
     ):
         opened(CatalogSettings(uri=url, namespace=("a",), properties=properties))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('partition_by = ["subject[2]"]', r'partition_by: tables of sink = "iceberg" have no part'),
+        (
+            'table = "orders_{subject[2]}"',
+            r"table: tables by a token of the subject, as orders_\{subject\[2\]\}, cannot be of",
+        ),
+    ],
+)
+def test_tables_that_iceberg_cannot_have_are_refused(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    source = f'[[source]]\nstream = "ORDERS"\n{line}\n{NATS}'
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, f"[catalog]\n{CATALOG}", source=source)

@@ -41,7 +41,7 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.models import StreamConfig
+from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
 from twinstream.spark.landing.split_tables import Place, TableNames, TableSplit
@@ -524,3 +524,31 @@ def test_columns_are_the_same_in_iceberg() -> None:
         pa.field("_batch_id", pa.int64(), nullable=False),
     ])  # fmt: skip
     assert arrow_columns(iceberg_columns(columns)) == columns
+
+
+@pytest.mark.parametrize("value_format", ["raw", "json"])
+def test_changes_of_a_bucket_are_landed(
+    jet: JetStream, server: NatsServer, s3: S3Server, bucket: ObjectFolder, tmp_path: Path,
+    value_format: str,
+) -> None:  # fmt: skip
+    values = jet.create_key_value(KeyValueConfig(bucket=f"ICE_{value_format}", history=30))
+    for number in range(1, 21):
+        values.put(f"key.{number % 3}", b"{}" if number == 10 else b'{"id": %d}' % number)
+    values.delete("key.1")
+    schema = 'schema = "order.json"\n' if value_format == "json" else ""
+    source = (
+        f'bucket = "ICE_{value_format}"\nname = "orders"\ntable = "orders"\n'
+        f'format = "{value_format}"\n{schema}max_messages = 8\n'
+    )
+    made = config_of(tmp_path, "delta", server.url, source, engine="local")
+    config = on_iceberg(made, s3, bucket.prefix)
+    assert run(None, config, once=True) == {}
+    prefix = "" if value_format == "raw" else "_"
+    rows = iceberg_table(config).scan().to_arrow()
+    letters = [10] if value_format == "json" else []
+    revisions = sorted(rows.column(f"{prefix}revision").to_pylist())
+    assert revisions == [each for each in range(1, 22) if each not in letters]
+    assert set(rows.column(f"{prefix}key").to_pylist()) == {"key.0", "key.1", "key.2"}
+    (verdict,) = verify(config)
+    assert verdict.problems == []
+    assert verdict.dead_letters == len(letters)
