@@ -2,15 +2,18 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.mapping.NameMappingParser;
 import org.apache.iceberg.rest.RESTCatalog;
 
 /**
  * Iceberg's own implementation as a reader of a table, and as another writer of it.
  *
- * <p>Arguments: the catalog, the server for S3, the namespace, the table, and a number of commits.
- * Prints the files and the rows of the table after each commit.
+ * <p>Arguments: the catalog, the server for S3, the namespace, the table, a number of commits, and
+ * names of columns in files. Prints the files and the rows of the table after each commit, and the
+ * columns of the table for these names.
  */
 public class IcebergReferee {
   public static void main(String[] args) throws Exception {
@@ -47,7 +50,13 @@ public class IcebergReferee {
             rows += task.file().recordCount();
           }
         }
-        System.out.println(files + " " + rows);
+        StringBuilder line = new StringBuilder(files + " " + rows);
+        String json = table.properties().get(TableProperties.DEFAULT_NAME_MAPPING);
+        for (int at = 5; at < args.length; at++) {
+          int column = NameMappingParser.fromJson(json).find(args[at]).id();
+          line.append(" ").append(table.schema().findColumnName(column));
+        }
+        System.out.println(line);
         System.out.flush();
       }
     }

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 from tests.s3_server import S3Server, client_environment
 
-__all__ = ["duckdb_counts", "java_referee"]
+__all__ = ["duckdb_counts", "duckdb_numbers", "java_referee"]
 
 _FOLDER: Final = Path(sys.prefix) / "referees"
 _JAVA: Final = "bodo-iceberg-connector==2026.10"
@@ -31,7 +31,7 @@ _DUCKDB: Final = [
 ]  # fmt: skip
 _SOURCE: Final = Path(__file__).with_name("IcebergReferee.java")
 
-# Loads the extensions from their packages, and counts the rows of a table by its metadata.
+# Loads the extensions from their packages, and reads numbers of a table by its metadata.
 _PROGRAM: Final = """
 import os, sys
 from pathlib import Path
@@ -47,18 +47,25 @@ connection.execute(
     f" ENDPOINT '{sys.argv[1]}')"
 )
 print(*connection.execute(
-    f"SELECT count(*), count(DISTINCT _seq) FROM iceberg_scan('{sys.argv[2]}')"
+    f"SELECT {sys.argv[3]} FROM iceberg_scan('{sys.argv[2]}')"
 ).fetchone())
 """
 
 
 def duckdb_counts(s3: S3Server, table: Table) -> tuple[int, int]:
     """Return the rows and the distinct sequences of a table, by DuckDB's `iceberg_scan`."""
+    rows, distinct = duckdb_numbers(s3, table, "count(*), count(DISTINCT _seq)")
+    return rows, distinct
+
+
+def duckdb_numbers(s3: S3Server, table: Table, columns: str) -> list[int]:
+    """Return a row of numbers that DuckDB's `iceberg_scan` gives for expressions of columns."""
     folder = _FOLDER / f"duckdb-{_VERSION}"
     if not folder.exists():
         _downloaded(folder, "install", "--target", *_DUCKDB)
+    place = s3.url.removeprefix("http://")
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, s3.url.removeprefix("http://"), table.metadata_location],
+        [sys.executable, "-c", _PROGRAM, place, table.metadata_location, columns],
         env={**os.environ, **client_environment(), "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
@@ -66,14 +73,16 @@ def duckdb_counts(s3: S3Server, table: Table) -> tuple[int, int]:
     )
     # Native threads may end the process after its work, so the output counts.
     assert done.stdout, done.stderr[-3000:]
-    rows, distinct = map(int, done.stdout.split())
-    return rows, distinct
+    return list(map(int, done.stdout.split()))
 
 
-def java_referee(s3: S3Server, namespace: str, table: str, commits: int) -> subprocess.Popen[str]:
+def java_referee(
+    s3: S3Server, namespace: str, table: str, commits: int, *names: str
+) -> subprocess.Popen[str]:
     """Start Iceberg's Java library as a reader and another writer of a table.
 
-    It prints the files and the rows of the table at its start and after each of its commits.
+    It prints the files and the rows of the table at its start and after each of its commits, and
+    the column in which it reads the values that older files have under each of some names.
     """
     folder = _FOLDER / "java"
     if not folder.exists():
@@ -83,10 +92,11 @@ def java_referee(s3: S3Server, namespace: str, table: str, commits: int) -> subp
             archive.extractall(folder, [e for e in archive.namelist() if e.endswith(".jar")])
         wheel.unlink()
     jars = os.pathsep.join(str(jar) for jar in sorted(folder.rglob("*.jar")))
+    arguments = [namespace, table, str(commits), *names]
     java = shutil.which("java")
     assert java, "the soak needs a JDK, which runs a program from its source"
     return subprocess.Popen(
-        [java, "-cp", jars, str(_SOURCE), s3.catalog_url, s3.url, namespace, table, str(commits)],
+        [java, "-cp", jars, str(_SOURCE), s3.catalog_url, s3.url, *arguments],
         env={**os.environ, **client_environment()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
