@@ -48,10 +48,8 @@ from twinstream.spark.landing.split_tables import Place, TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
-from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
 from twinstream.spark.pipeline.maintenance.compact import compact
-from twinstream.spark.pipeline.maintenance.replay import batches_of as batches_in
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
@@ -252,17 +250,11 @@ def test_rows_of_a_plan_for_letters_are_added_once(
     assert not sink.holds("orders", 3)
 
 
-def test_compaction_and_replays_are_refused(config: PipelineConfig, leader: FakeLeader) -> None:
+def test_compaction_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
     land_all(config, leader)
-    source = config.sources[0]
-    for command, call, instead in (
-        ("compact", lambda: list(compact(config)), "use the maintenance of the catalog, or a"),
-        ("replay", lambda: batches_in(config, source, 1, None), "land the messages into another"),
-        ("letters replay", lambda: replay_letters(None, config, source), "publish the letters"),
-    ):
-        message = f"pipeline {command} is not for Iceberg tables: {instead}"
-        with pytest.raises(SparkSourceError, match=message):
-            call()
+    message = "pipeline compact is not for Iceberg tables: use the maintenance of the catalog, or a"
+    with pytest.raises(SparkSourceError, match=message):
+        list(compact(config))
 
 
 def test_files_that_another_program_has_merged_are_read(

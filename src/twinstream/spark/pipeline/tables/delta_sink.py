@@ -39,7 +39,7 @@ from twinstream.spark.landing.partitions import (
     partition_columns,
     with_partitions,
 )
-from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_files import BOUNDED, TableFiles, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -237,6 +237,14 @@ class DeltaSink:
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
         return self._place.existing(prefix)
+
+    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+        """Return where tasks write files on an object store, with names that begin with `name`."""
+        return None if self.lake is None else LakeOutput(self.lake, name)
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table below that of the pipeline."""
+        return Path(table)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""

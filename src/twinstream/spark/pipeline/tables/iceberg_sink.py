@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, path_of
 from twinstream.lake.iceberg.tables import IcebergTables, data_files, home_of
@@ -21,7 +22,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import LakeOutput
-from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
@@ -60,6 +61,28 @@ class IcebergSink:
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the catalog's namespace whose names begin with a prefix."""
         return self._tables.existing(prefix)
+
+    def output(self, name: str, split: TableSplit) -> LakeOutput:
+        """Return where tasks write files for tables, which are created if need be.
+
+        The names of the files begin with `name`.
+        """
+        homes = {each: home_of(self._existing(each, split.columns(each))) for each in split.tables}
+        return LakeOutput(self.lake, name, homes)
+
+    def _existing(self, table: str, columns: pa.Schema) -> Table:
+        found = self._tables.open(table)
+        if found is not None:
+            return found
+        self._tables.check()
+        return created(lambda: self._tables.create(table, iceberg_schema(table, columns)))
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table that exists, beginning with the name of its bucket."""
+        found = self._tables.open(table)
+        if found is None:
+            raise StorageError(f"the table {self._tables.name(table)} was removed; restore it")
+        return Path(home_of(found))
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
@@ -138,12 +161,9 @@ class IcebergSink:
         """
         files = [file for inside in batches.values() for file in inside]
         self.check(table, files)
-        found = self._tables.open(table)
-        if found is None:
-            if not files:
-                return
-            columns = schema_of(files, self.lake)
-            found = created(lambda: self._tables.create(table, iceberg_schema(table, columns)))
+        if not files and self._tables.open(table) is None:
+            return
+        found = self._existing(table, schema_of(files, self.lake))
         output = LakeOutput(self.lake, "replaced-", {table: home_of(found)})
         replacement = Replacement(table, batches.keys(), self._task_files(table, files), output)
         changed(self._tables, table, replacement)

@@ -11,6 +11,8 @@ from attrs import frozen
 
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.landing.outputs import LakeOutput
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.tables import BatchWriter
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
 
@@ -66,6 +68,17 @@ class Sink(Protocol):
 
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
+        ...
+
+    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+        """Return where tasks write files for the tables of `split`, on an object store.
+
+        The names of the files begin with `name`. On a file system, they need a folder of their own.
+        """
+        ...
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table that exists, relative to `lake`."""
         ...
 
     def reaches(self, table: str, number: int) -> bool:
