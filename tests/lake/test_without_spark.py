@@ -168,18 +168,30 @@ def test_a_command_that_needs_spark_says_what_to_install(
     assert pipeline("verify").returncode == 0, "it needs no engine"
 
 
+CATALOG = '\n[catalog]\nuri = "http://127.0.0.1:1"\nnamespace = "n"\n'
+
+
 @pytest.mark.parametrize("command", ["run", "verify"])
-def test_delta_tables_without_deltalake_are_refused_at_once(
-    server: NatsServer, stream: str, tmp_path: Path, python: Callable[..., Outcome], command: str
+@pytest.mark.parametrize(("sink", "package"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_tables_without_their_package_are_refused_at_once(
+    server: NatsServer,
+    stream: str,
+    tmp_path: Path,
+    python: Callable[..., Outcome],
+    command: str,
+    sink: str,
+    package: str,
 ) -> None:
-    write_config(tmp_path, "delta", server.url, f'stream = "{stream}"', engine="local")
+    file = write_config(tmp_path, sink, server.url, f'stream = "{stream}"', engine="local")
+    if sink == "iceberg":
+        file.write_text(file.read_text().replace('"lake"', '"s3://bucket/lake"') + CATALOG)
     program = (
-        "import sys; sys.modules['deltalake'] = None; from twinstream.cli.main import main; main()"
+        f"import sys; sys.modules['{package}'] = None; from twinstream.cli.main import main; main()"
     )
     done = python("-c", program, "pipeline", command, "--config", "orders.toml")
     assert done.returncode == 1
     assert done.stderr == (
-        'error: sink = "delta" needs deltalake, which is not installed; install Twinstream with'
+        f'error: sink = "{sink}" needs {package}, which is not installed; install Twinstream with'
         " its extra lake (in a clone: pip install '.[lake]')\n"
     )
 

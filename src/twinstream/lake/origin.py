@@ -23,8 +23,8 @@ class Origin:
 
     `seq` is the first sequence of the first batch. `created` is the creation time of the stream,
     which differs from that of a later stream of the same name. `id` identifies the source in the
-    transactions of Delta tables. It never changes: of two drivers with different IDs, both could
-    add a batch to a table. `number` counts the origins that this one replaces.
+    transactions of tables. It never changes: of two drivers with different IDs, both could add a
+    batch to a table. `number` counts the origins that this one replaces.
     """
 
     stream: str

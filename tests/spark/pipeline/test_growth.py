@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import config_of, counted, rows_of
+from twinstream.spark.errors import JournalError
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.tables.delta_place import open_table
+from twinstream.spark.pipeline.tables.parquet_files import AT_ONCE, scanned
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -100,3 +103,22 @@ def test_readers_of_delta_tables_may_skip_files_by_time(
         assert low <= min(times) <= max(times) <= high
         assert (min(times) - low).total_seconds() < 0.001
         assert (high - max(times)).total_seconds() < 0.001
+
+
+def test_a_scan_has_few_files_in_memory(tmp_path: Path) -> None:
+    """A dataset keeps something of each file that it has read."""
+    numbers = range(2 * AT_ONCE + 2)
+    files = [str(tmp_path / f"{number}.parquet") for number in numbers]
+    for number, file in enumerate(files):
+        column = pa.array([number], pa.int64())
+        rows = pa.table({"_seq": column, "_batch_id": column})
+        writer = pq.ParquetWriter(file, rows.schema)
+        writer.write_table(rows)
+        writer.close()
+    # The files of a later group are not opened before the rows of an earlier one are read.
+    Path(files[-1]).write_bytes(b"damaged")
+    found = scanned(files, ["_seq"], "_seq", 0, len(files), 0)
+    seqs = [next(found).column("_seq").to_pylist()[0] for _ in range(2 * AT_ONCE)]
+    assert seqs == list(numbers[: 2 * AT_ONCE])
+    with pytest.raises(JournalError, match=f"{numbers[-1]}.parquet cannot be read"):
+        list(found)

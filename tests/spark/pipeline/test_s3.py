@@ -20,7 +20,8 @@ import pytest
 from attrs import evolve
 
 from js_sync import JetStream, Stream
-from tests.s3_proxy import Fault, S3Proxy, S3Request, cut_off
+from tests.proxy_faults import cut_off, wrong_answer
+from tests.s3_proxy import Fault, S3Proxy
 from tests.s3_server import KEYS, S3Server
 from tests.short_keys import ShortKeys
 from tests.soak import rounds, state
@@ -157,21 +158,6 @@ def test_soak_a_write_whose_answer_is_wrong(
     """The server has carried out the write. The driver settles each, and goes on."""
     last = 12
 
-    def wrong(at: int, fault: Fault) -> Callable[[S3Request], Fault]:
-        seen, lock = 0, threading.Lock()
-
-        def answer(request: S3Request) -> Fault:
-            nonlocal seen
-            if request.method != "PUT":
-                return ""
-            with lock:
-                seen += 1
-                is_now = seen == at + 1
-            is_conditional = "if-none-match" in request.headers
-            return fault if is_now and (is_conditional or fault != "412") else ""
-
-        return answer
-
     with S3Proxy(s3.url) as proxy:
         land_all(beside(config, 0, proxy.url), FakeLeader(last))
         writes = proxy.counts()["PUT"]
@@ -180,7 +166,7 @@ def test_soak_a_write_whose_answer_is_wrong(
     seed = random.randrange(2**32)
     tried = random.Random(seed).sample(points, min(rounds(12, len(points)), len(points)))
     for number, (at, fault) in enumerate(tried, start=1):
-        with S3Proxy(s3.url, wrong(at, fault), patience=1.5) as proxy:
+        with S3Proxy(s3.url, wrong_answer(at, fault), patience=1.5) as proxy:
             driven = beside(config, number, proxy.url)
             land_all(driven, FakeLeader(last))
         own = beside(config, number)

@@ -34,7 +34,8 @@ def compact(config: PipelineConfig, size: int, as_json: bool) -> None:
     file. A journal with enough of them is listed as `_pipeline/` with the name of its source.
 
     Meanwhile, a running pipeline lands no batches; queries can still read the tables. `vacuum`
-    removes the old files later.
+    removes the old files later. Iceberg tables are refused: their catalog or an engine such as
+    Spark merges files.
     """
     from twinstream.spark.pipeline.maintenance.compact import compact as compact_tables
 

@@ -23,9 +23,9 @@ def rewrite(config: PipelineConfig, as_json: bool) -> None:
 
     Use this command after a change of the schema, before the next run: an integer of 32 bits
     becomes one of 64, a float a double, and the columns in the key `rename` of a source get their
-    new names. All rows are read from the tables, not from the streams. A table changes at once, and
-    queries can read it meanwhile; a running pipeline lands no batches. A second rewrite changes
-    nothing. `vacuum` removes the old files later.
+    new names. All rows are read from the tables, not from the streams; of Iceberg tables, only the
+    metadata change. A table changes at once, and queries can read it meanwhile; a running pipeline
+    lands no batches. A second rewrite changes nothing. `vacuum` removes the old files later.
     """
     from twinstream.spark.pipeline.maintenance.rewrite import rewrite as rewrite_tables
 

@@ -50,7 +50,7 @@ def run(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Land the streams that a file names as Parquet or Delta tables, exactly once.
+    """Land the streams that a file names as Parquet, Delta or Iceberg tables, exactly once.
 
     Continues where the last run ended, even after a crash. Without --once the command runs until
     Ctrl-C or SIGTERM, and ends between two batches. A failed source is restarted after a pause that

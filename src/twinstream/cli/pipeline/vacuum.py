@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 def vacuum(config: PipelineConfig, keep: float, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and files of attempts that were killed.
 
-    Meanwhile, a running pipeline lands no batches. A query on an older version of a Delta table
-    fails if its files are removed, so --keep should be longer than the longest query.
+    Meanwhile, a running pipeline lands no batches. A query on an older version of a Delta
+    or Iceberg table fails if its files are removed, so --keep should be longer than the longest
+    query.
     """
     from twinstream.spark.pipeline.maintenance.vacuum import vacuum as vacuum_tables
 

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from twinstream.lake.errors import StorageUnusable
-from twinstream.lake.objects.credentials import Renewed, credentials_of
+from twinstream.lake.objects.credentials import Credentials, Renewed, credentials_of
 from twinstream.lake.objects.folder import ObjectFolder, StorageSettings
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig, S3Config, S3Credential, S3Store
 
-__all__ = ["bucket_of", "delta_options"]
+__all__ = ["bucket_of", "current_credentials", "delta_options"]
 
 # How often a request is repeated that got no answer or an error of the server, and for how long.
 _RETRIES: Final = 6
@@ -71,14 +71,22 @@ def delta_options(storage: StorageSettings) -> dict[str, str]:
         "allow_http": str(storage.endpoint.startswith("http://")).lower(),
     }
     found |= {f"aws_{name}": str(value) for name, value in _config(storage).items()}
-    credentials = _credentials(storage)
-    if credentials is not None:
-        current = credentials.current()
+    current = current_credentials(storage)
+    if current is not None:
         found["aws_access_key_id"] = current.access_key
         found["aws_secret_access_key"] = current.secret_key
         # Without a token of its own, deltalake would take that of the environment.
         found["aws_session_token"] = current.token or ""
     return found
+
+
+def current_credentials(storage: StorageSettings) -> Credentials | None:
+    """Return the credentials of now that the settings name, or `None` if they name none.
+
+    Raises `StorageUnusable` if there are none where the settings say.
+    """
+    credentials = _credentials(storage)
+    return None if credentials is None else credentials.current()
 
 
 @lru_cache(maxsize=64)

@@ -126,20 +126,21 @@ class _ObjectFiles(FileSystemHandler):
     def _info(self, path: str) -> FileInfo:
         import obstore
 
+        folder, key = self._folder.located(path)
         try:
-            found = obstore.head(bucket_of(self._folder), path)
+            found = obstore.head(bucket_of(folder), key)
         except FileNotFoundError:
             return FileInfo(path, FileType.NotFound)
         return FileInfo(path, FileType.File, size=found["size"])
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Download(self._folder, path), mode="r")
+        return pa.PythonFile(_Download(*self._folder.located(path)), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: object) -> pa.NativeFile:
-        return pa.PythonFile(_Upload(self._folder, path, self._part), mode="w")
+        return pa.PythonFile(_Upload(*self._folder.located(path), self._part), mode="w")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ObjectFiles) and other._folder == self._folder

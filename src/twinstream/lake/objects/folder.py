@@ -73,6 +73,18 @@ class ObjectFolder:
                 )
         return cls(found[1], "/".join(parts), storage)
 
+    @classmethod
+    def all_buckets(cls, storage: StorageSettings) -> ObjectFolder:
+        """Return the folder with all buckets of a server. Keys begin with the bucket's name."""
+        return cls("", "", storage)
+
+    def located(self, key: str) -> tuple[ObjectFolder, str]:
+        """Return a folder in a bucket, and the key there, for a key of this folder."""
+        if self.bucket:
+            return self, key
+        bucket, _, rest = key.partition("/")
+        return evolve(self, bucket=bucket), rest
+
     @property
     def name(self) -> str:
         """The last part of the prefix, or the bucket's name."""
@@ -83,4 +95,4 @@ class ObjectFolder:
         return evolve(self, prefix=f"{self.prefix}/{key}" if self.prefix else key)
 
     def __str__(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}" if self.prefix else f"s3://{self.bucket}"
+        return "s3://" + "/".join(part for part in (self.bucket, self.prefix) if part)

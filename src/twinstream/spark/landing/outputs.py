@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
 
 from twinstream.disk.safe_files import sync
 from twinstream.lake.objects.files import SMALL_PART, arrow_files
@@ -43,18 +43,21 @@ class LakeOutput:
     """The folders of tables in a lake, where files have the name of a batch and another part.
 
     Readers do not see the files before the log of the table names them. A file appears when it is
-    closed, and it is durable then.
+    closed, and it is durable then. `homes` has the folders of tables that are not named as their
+    table, by the name of the table.
     """
 
     lake: ObjectFolder
     name: str
+    homes: Mapping[str, str] = field(factory=dict[str, str])
 
     def open(self, table: str, partition: str) -> tuple[Path, pa.NativeFile]:
         """Begin a file, and return its path below the lake and the open file.
 
         Its name does not have the partition, which is in the log of the table.
         """
-        path = f"{table}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
+        home = self.homes.get(table, table)
+        path = f"{home}/{DATA}/{self.name}{uuid.uuid4().hex}.parquet"
         files = arrow_files(self.lake, SMALL_PART) if partition else arrow_files(self.lake)
         return Path(path), files.open_output_stream(path)
 

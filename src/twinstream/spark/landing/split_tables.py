@@ -172,6 +172,13 @@ class TableSplit:
         for token, inside in by_value(rows, tokens_of(rows.column(self._subject), names.token)):
             yield from self._rows(named(names.table, token), inside)
 
+    @property
+    def tables(self) -> list[str]:
+        """The names of all tables that may get rows. Raw messages are never dead letters."""
+        if self._format == "raw":
+            return [self._names.table]
+        return self._names.possible(self._format, lambda _: [])
+
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table, with a note of its partitions."""
         return table_columns(self._own_columns(table), self._partitions(table))

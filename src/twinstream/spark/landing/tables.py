@@ -6,7 +6,7 @@ A Parquet table has a folder for each batch. The folder becomes visible atomical
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -61,9 +61,17 @@ class BatchWriter(Protocol):
     If an earlier attempt has added the batch to a table, the table is not changed.
     """
 
-    @property
-    def folder(self) -> Path | LakeOutput:
-        """Where tasks write the files of the batch."""
+    def prepared(
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
+    ) -> Path | LakeOutput:
+        """Return where tasks write the files of the batch.
+
+        `tables` are the tables that may get files, and `columns` returns the columns of one.
+        `earlier` are those that got rows of the batch before.
+        """
         ...
 
     @property
@@ -152,6 +160,15 @@ class ParquetBatch:
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
         return folders_in(self._root, prefix)
+
+    def prepared(
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
+    ) -> Path | LakeOutput:
+        """Return the folder."""
+        return self.folder
 
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""

@@ -3,9 +3,9 @@
 - `land` lands the new messages of one stream as one batch of Parquet files, from your own
   program; `summary` counts the rows of a landed table;
 - `read_config` reads the configuration file of `twinstream pipeline`. The function
-  `run` runs the configured pipeline. It lands several
-  streams at the same time in Parquet or Delta tables, with dead letters and a journal of the
-  batches. Each message is landed exactly once, even after crashes;
+  `run` runs the configured pipeline. It lands several streams at the same time in Parquet, Delta
+  or Iceberg tables, with dead letters and a journal of the batches. Each message is landed exactly
+  once, even after crashes;
 - the modules `verify`, `replay`, `compact` and `vacuum` maintain the tables;
 - the modules in `letters` count, land and publish messages that did not match their schema.
 """

@@ -74,8 +74,8 @@ def run(
 
     Raises:
         PipelineBusy: while another process works on the folder.
-        SparkSourceError: for a Spark Connect session or no session, for Delta tables without the
-            package `deltalake`, or if Spark's Java process has ended.
+        SparkSourceError: for a Spark Connect session or no session, for Delta or Iceberg
+            tables without their package, or if Spark's Java process has ended.
     """
     report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()

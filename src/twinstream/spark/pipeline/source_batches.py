@@ -14,6 +14,7 @@ from twinstream.lake.entry import BatchEntry
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
 from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.tables import refuse_taken
 from twinstream.spark.landing.write_batch import PlannedBatch, schema_digest
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -109,7 +110,11 @@ class SourceBatches:
         started = time.monotonic()
         tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
         try:
-            job = LandJob(self._options, self._source.tables, tables.folder, plan.batch)
+            names = self._source.tables
+            split = TableSplit(self._options, names, plan.batch)
+            earlier = () if last is None else last.tables
+            folder = tables.prepared(split.tables, split.columns, earlier)
+            job = LandJob(self._options, names, folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
             batch = PlannedBatch(plan, before, job, tables, owner)
             entry = batch.land(self._leader, self._engine, self._group)

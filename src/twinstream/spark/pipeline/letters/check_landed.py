@@ -62,7 +62,7 @@ def _rows(
     state: SourceState, table: str, seq: str, numbers: Sequence[int]
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield the sequences, of the column `seq`, and the batches of the rows of some batches."""
-    by_batch, lake = state.sink.files(table, numbers), state.folders.bucket
+    by_batch, lake = state.sink.files(table, numbers), state.sink.lake
     names = sorted({str(file) for files in by_batch.values() for file in files})
     if not names:
         return

@@ -78,7 +78,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
     if HOOKS:
         reached("letters: before tables", plan)
     writer = SourceWriter(source.name, origin.id)
-    files = _staged_files(state.folders, source, plan)
+    files = _staged_files(state, source, plan)
     if not _fit(state, files, plan, writer):
         state.journal.letters.dropped(plan)
         remove_staged(state.folders.staging / plan.folder)
@@ -118,15 +118,18 @@ def _fit(
 
 
 def _staged_files(
-    folders: Folders, source: SourceConfig, plan: LettersPlan
+    state: SourceState, source: SourceConfig, plan: LettersPlan
 ) -> dict[str, dict[int, list[Path]]]:
     """Return the files of each table and each batch. Raises `JournalError` if a file is gone."""
     found: dict[str, dict[int, list[Path]]] = {}
+    homes: dict[str, Path] = {}
+    if state.sink.lake is not None:
+        homes = {table: state.sink.home(table) for table in {each.table for each in plan.files}}
     for each in plan.files:
-        path = _staged_file(folders, plan, each)
+        path = _staged_file(state.folders, homes, plan, each)
         found.setdefault(each.table, {}).setdefault(each.batch, []).append(path)
     paths = [str(path) for files in found.values() for inside in files.values() for path in inside]
-    for info in arrow_files(folders.bucket).get_file_info(paths):
+    for info in arrow_files(state.sink.lake).get_file_info(paths):
         if info.type == FileType.NotFound:
             raise JournalError(
                 f"a replay of the dead letters of source {source.name} was interrupted, and its"
@@ -135,8 +138,10 @@ def _staged_files(
     return found
 
 
-def _staged_file(folders: Folders, plan: LettersPlan, file: LettersFile) -> Path:
+def _staged_file(
+    folders: Folders, homes: Mapping[str, Path], plan: LettersPlan, file: LettersFile
+) -> Path:
     """Return the path of a file. In a lake on an object store, it is in the folder of its table."""
-    if folders.bucket is not None:
-        return Path(file.table) / DATA / file.name
+    if file.table in homes:
+        return homes[file.table] / DATA / file.name
     return folders.staging / plan.folder / file.partition / file.name

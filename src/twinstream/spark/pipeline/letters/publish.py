@@ -143,7 +143,7 @@ def _requests(
     files = state.sink.files(source.dead_letters, [each.batch for each in batches])
     payload = source.source_options.corrupt_column
     letters = [
-        BatchLetters(each.batch, tuple(files[each.batch]), state.folders.bucket) for each in batches
+        BatchLetters(each.batch, tuple(files[each.batch]), state.sink.lake) for each in batches
     ]
     for entry, (_, pages) in zip(batches, letters_by_batch(letters, payload), strict=True):
         for page in pages:

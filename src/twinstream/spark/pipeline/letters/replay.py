@@ -23,7 +23,7 @@ from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError, OptionError
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.check_landed import check_landed
 from twinstream.spark.pipeline.letters.finish import finish
@@ -135,7 +135,9 @@ class _Replay:
         """Land the letters that fit. Return the entries of all batches; none without a change."""
         letters = self.state.journal.letters
         number = letters.next_number()
-        staged = StagedLetters(self.state.folders, self.source.name, number)
+        split = TableSplit(self.source.source_options, self.source.tables, self.batches[0].batch)
+        output = self.state.sink.output(f"{self.source.name}.letters-{number:09}-", split)
+        staged = StagedLetters(self.state.folders, output)
         try:
             plan = self._plan(number, staged, self._decode(engine, staged))
             if plan is None:
@@ -155,7 +157,7 @@ class _Replay:
         """
         numbers = [each.batch for each in self.batches]
         files = self.state.sink.files(self.source.dead_letters, numbers)
-        lake = self.state.folders.bucket
+        lake = self.state.sink.lake
         letters = [BatchLetters(number, tuple(files[number]), lake) for number in numbers]
         options = evolve(self.source.source_options, slots=engine.slots)
         job = LettersJob(options, self.source.tables, self.source.stream, staged.folder)
@@ -229,7 +231,7 @@ class _Replay:
         numbers = [each.batch for each in self.batches]
         by_batch = self.state.sink.files(self.source.dead_letters, numbers)
         files = {file for files in by_batch.values() for file in files}
-        if have_headers(files, self.state.folders.bucket):
+        if have_headers(files, self.state.sink.lake):
             raise OptionError(
                 "includeHeaders",
                 f"dead letters of source {self.source.name} have headers, which those that still do"
@@ -260,7 +262,7 @@ class _Replay:
 
     def _reasons_in(self, files: Sequence[TaskFile]) -> list[tuple[int, int, str]]:
         """Return the sequence, the batch and the reason of each letter in the files of tasks."""
-        store, paths = arrow_files(self.state.folders.bucket), [str(each.path) for each in files]
+        store, paths = arrow_files(self.state.sink.lake), [str(each.path) for each in files]
         found = (pq.ParquetFile(path, filesystem=store).read(self._compared) for path in paths)
         return sorted(row for rows in found for row in _reason_rows(rows, self._compared))
 

@@ -22,20 +22,20 @@ class StagedLetters:
     """The files of one replay.
 
     They are in a folder of staged files. In a lake on an object store, they are in the folders of
-    their tables, where readers do not see them.
+    their tables, where readers do not see them: `output` is for these.
     """
 
-    def __init__(self, folders: Folders, source: str, number: int) -> None:
+    def __init__(self, folders: Folders, output: LakeOutput | None) -> None:
         self._staging: Staging | None = None
         self.folder: Path | LakeOutput
         """Where tasks write the files."""
-        if folders.bucket is None:
+        if output is None:
             remove_attempts(folders.staging, _STAGED, planned_folders(folders))
             self._staging = Staging(folders.staging, _STAGED)
             self.folder = self._staging.folder
             self.name = self.folder.name
         else:
-            self.folder = LakeOutput(folders.bucket, f"{source}.letters-{number:09}-")
+            self.folder = output
             self.name = f"{_STAGED}.{uuid.uuid4().hex}"
 
     name: str

@@ -20,6 +20,7 @@ from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.outputs import LakeOutput
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
 from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
@@ -141,13 +142,15 @@ def _again(
     entry: BatchEntry,
     tables: list[str],
 ) -> BatchEntry:
-    staged = _Staged(folders, source)
+    split = TableSplit(source.source_options, source.tables, entry.batch)
+    # No source has a dot in its name.
+    staged = _Staged(folders, sink.output(f"{source.name}.replay-", split))
     try:
         reports = _write_batch(engine, source, entry, staged.folder)
         found = sum(each.rows for each in reports)
         files = files_by_table(reports)
         source.tables.refuse_many([*tables, *files])
-        lake = folders.bucket
+        lake = sink.lake
         written = {table: Written.of(table, each, lake) for table, each in files.items()}
         _refuse_lost(source, sink, entry, tables, list(written.values()))
         for table in _order(source, tables, written):
@@ -165,16 +168,15 @@ def _again(
 class _Staged:
     """The files of one attempt. On an object store they stay until a vacuum."""
 
-    def __init__(self, folders: Folders, source: SourceConfig) -> None:
+    def __init__(self, folders: Folders, output: LakeOutput | None) -> None:
         self._staging: Staging | None = None
         self.folder: Path | LakeOutput
-        if folders.bucket is None:
+        if output is None:
             remove_attempts(folders.staging, "_replay")
             self._staging = Staging(folders.staging, "_replay")
             self.folder = self._staging.folder
         else:
-            # No source has a dot in its name.
-            self.folder = LakeOutput(folders.bucket, f"{source.name}.replay-")
+            self.folder = output
 
     def close(self) -> None:
         if self._staging is not None:

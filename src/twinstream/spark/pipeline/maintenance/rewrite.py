@@ -33,16 +33,16 @@ def rewrite(config: PipelineConfig) -> Iterator[Rewritten]:
 
     A table changes at once: a reader sees either the old or the new columns. A table that has the
     columns already is left alone, so after an interruption the call does the rest. Replaced files
-    stay on disk until `vacuum` removes them. A running pipeline lands no batch until the iteration
-    over the results has ended.
+    stay on disk until `vacuum` removes them. Of Iceberg tables, only the metadata change. A running
+    pipeline lands no batch until the iteration over the results has ended.
 
     Args:
         config: the pipeline.
 
     Raises:
         SchemaError: if the columns of a table do not fit its schema even with wider types and new
-            names. Nothing is changed. Also if a row has two values of one column; this table is not
-            changed.
+            names. Nothing is changed. Also if a row has two values of one column, or if two
+            columns of an Iceberg table become one; this table is not changed.
         StorageError: if an object store does not answer, or if the lock in it was lost meanwhile.
             Run the command again.
         PipelineBusy: if another program changes a table meanwhile.

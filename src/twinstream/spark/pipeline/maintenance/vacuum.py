@@ -13,13 +13,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.disk.safe_files import remove_tree
 from twinstream.lake.local_store import LocalStore
-from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline.letters.finish import planned_folders
 from twinstream.spark.pipeline.maintenance.compact import all_tables
+from twinstream.spark.pipeline.maintenance.leftover import Leftover
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -32,14 +30,6 @@ KEEP: Final = 7 * 24 * 3600.0
 read the files can end."""
 
 
-@frozen(kw_only=True)
-class Leftover:
-    """A file or folder that no table uses, and its size in bytes."""
-
-    path: Path | ObjectFolder
-    bytes: int
-
-
 def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False) -> list[Leftover]:
     """Remove files that no table uses, and return them.
 
@@ -48,8 +38,8 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
     Args:
         config: the pipeline.
         keep: the number of seconds for which a file is kept after it was replaced. Delta tables use
-            whole hours, rounded up. With a short time, a query that still reads an old version of a
-            table may fail.
+            whole hours, rounded up. Older snapshots of Iceberg tables expire. With a short time, a
+            query that still reads an old version of a table may fail.
         dry_run: return the files without removing them.
 
     Raises:
@@ -62,6 +52,12 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
         if config.sink == "delta":
             for table in all_tables(config):
                 found += _delta(config, table, keep, held.check, dry_run=dry_run)
+        if config.sink == "iceberg":
+            from twinstream.spark.pipeline.maintenance.vacuum_iceberg import iceberg_leftovers
+
+            for source in config.sources:
+                before = time.time() - keep
+                found += iceberg_leftovers(config, source, before, held.check, dry_run=dry_run)
         if not dry_run:
             _remove(folders, found)
     return found

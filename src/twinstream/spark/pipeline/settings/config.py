@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.bucket.location import with_prefix
 from twinstream.spark.landing.file_settings import FileSettings
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 EngineKind: TypeAlias = Literal["spark", "local"]
-SinkKind: TypeAlias = Literal["parquet", "delta"]
+SinkKind: TypeAlias = Literal["parquet", "delta", "iceberg"]
 CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
@@ -151,6 +152,8 @@ class PipelineConfig:
     """Absolute path of the folder with the tables, or a folder of an object store."""
     sources: tuple[SourceConfig, ...]
     sink: SinkKind = "parquet"
+    catalog: CatalogSettings | None = None
+    """The catalog of Iceberg tables."""
     engine: EngineKind = "spark"
     """What runs the tasks of a batch: Spark, or processes of this machine."""
     every: float = 10.0

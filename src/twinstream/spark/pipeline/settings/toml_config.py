@@ -12,6 +12,7 @@ from typing import Final, cast
 from twinstream.core.wire.subjects import check_name
 from twinstream.disk.local_path import local_path
 from twinstream.errors import BadArgument
+from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.client.options_map import OptionsMap
@@ -36,6 +37,7 @@ from twinstream.spark.pipeline.settings.config import (
     SourceConfig,
 )
 from twinstream.spark.pipeline.settings.toml_bucket import stream_and_bucket
+from twinstream.spark.pipeline.settings.toml_catalog import CATALOG_KEYS, catalog_settings
 from twinstream.spark.pipeline.settings.toml_partitions import (
     files_of,
     partitions_of,
@@ -83,7 +85,8 @@ _RESERVED: Final[Mapping[str, str]] = {
     "maxoffsetspertrigger": "max_messages",
 }
 _KEYS: Final = (
-    *("name", "path", "sink", "engine", "every", "storage", "nats", "spark", "restart", "source"),
+    *("name", "path", "sink", "engine", "every", "storage", "catalog", "nats", "spark", "restart"),
+    "source",
 )
 _SOURCE_KEYS: Final = (
     *("stream", "bucket", "name", "format", "schema", "payloads", "table", "prefix"),
@@ -97,6 +100,7 @@ _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credential
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "engine", "every"), "above the first table"),
     **dict.fromkeys(STORAGE_KEYS, "into the table [storage]"),
+    **dict.fromkeys(set(CATALOG_KEYS) - {"properties"}, "into the table [catalog]"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
     **dict.fromkeys(("master", "settings"), "into the table [spark]"),
     **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
@@ -139,6 +143,7 @@ def read_config(
         name=name,
         path=folder,
         sink=_sink(top, folder),
+        catalog=_catalog(top),
         engine=top.word("engine", ("spark", "local")),
         every=top.seconds("every", 10.0),
         master=spark.text("master", LOCAL_MASTER),
@@ -173,15 +178,34 @@ def _path(table: TomlTable, folder: Path) -> Path | ObjectFolder:
 
 
 def _sink(table: TomlTable, path: Path | ObjectFolder) -> SinkKind:
-    kinds: tuple[SinkKind, ...] = ("parquet", "delta")
+    kinds: tuple[SinkKind, ...] = ("parquet", "delta", "iceberg")
     sink: SinkKind = table.word("sink", kinds)
     if sink == "parquet" and isinstance(path, ObjectFolder):
         raise table.fail(
             "sink",
             "parquet tables cannot be on S3, where several files do not appear at once; set"
-            ' sink = "delta", whose log names the files of a batch',
+            ' sink = "delta", whose log names the files of a batch, or sink = "iceberg"',
+        )
+    if sink == "iceberg" and isinstance(path, Path):
+        raise table.fail(
+            "sink",
+            "iceberg tables need a catalog and an object store, such as"
+            ' path = "s3://bucket/lake"; on a file system, set sink = "delta" or sink = "parquet"',
         )
     return sink
+
+
+def _catalog(table: TomlTable) -> CatalogSettings | None:
+    is_iceberg = table.text("sink") == "iceberg"
+    if table.has("catalog") != is_iceberg:
+        if is_iceberg:
+            raise table.fail(
+                "catalog",
+                'is required with sink = "iceberg": a table [catalog] with the uri of a REST'
+                " catalog and a namespace",
+            )
+        raise table.fail("catalog", 'is for sink = "iceberg"; remove the table')
+    return catalog_settings(table.table("catalog")) if is_iceberg else None
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
@@ -503,6 +527,9 @@ def _check_names(file: str, config: PipelineConfig) -> None:
     for source in config.sources:
         if source.token:
             _refuse_prefix(file, source, [*tables, DEAD_LETTERS])
+    if config.sink == "iceberg":
+        letters = [each.dead_letters for each in config.sources]
+        _refuse_twice(file, "table", [CatalogSettings.table_name(e) for e in (*tables, *letters)])
 
 
 def _refuse_prefix(file: str, source: SourceConfig, tables: list[str]) -> None:

@@ -84,7 +84,7 @@ def _common(one: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 
 def refuse_partitions(file: str, config: PipelineConfig) -> None:
-    """Raise `ConfigError` for partitions or bounds that the pipeline's tables cannot have."""
+    """Raise `ConfigError` for partitions, bounds or names that the tables cannot have."""
     for source in config.sources:
         if source.files.bounds and config.sink != "delta":
             raise ConfigError(
@@ -96,6 +96,13 @@ def refuse_partitions(file: str, config: PipelineConfig) -> None:
         if source.partitions and config.sink not in _SINKS:
             raise ConfigError(
                 where, f'tables of sink = "{config.sink}" have no partitions; remove it'
+            )
+        if source.token and config.sink == "iceberg":
+            raise ConfigError(
+                f"{file}: source {source.name}: table",
+                f"tables by a token of the subject, as {source.table}{{subject[{source.token}]}},"
+                ' cannot be of sink = "iceberg", whose tables are created before a task knows their'
+                " names; name one table, or give each subject its own [[source]]",
             )
         for each in source.partitions:
             if config.sink == "parquet" and each.name.startswith("_"):

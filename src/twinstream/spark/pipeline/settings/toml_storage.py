@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from twinstream.lake.objects.folder import Encryption, ObjectFolder, StorageSettings
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 
-__all__ = ["STORAGE_KEYS", "object_folder"]
+__all__ = ["STORAGE_KEYS", "object_folder", "server_url", "variable"]
 
 STORAGE_KEYS: Final = (
     *("endpoint", "region", "access_key_env", "secret_key_env", "session_token_env", "profile"),
@@ -73,11 +73,11 @@ def _storage(table: TomlTable) -> StorageSettings:
             )
     table.only({}, *STORAGE_KEYS)
     found = StorageSettings(
-        endpoint=_endpoint(table),
+        endpoint=server_url(table, "endpoint", "https://s3.example.org"),
         region=table.text("region"),
-        access_key_env=_variable(table, "access_key_env"),
-        secret_key_env=_variable(table, "secret_key_env"),
-        session_token_env=_variable(table, "session_token_env"),
+        access_key_env=variable(table, "access_key_env"),
+        secret_key_env=variable(table, "secret_key_env"),
+        session_token_env=variable(table, "session_token_env"),
         profile=table.text("profile"),
         encryption=table.word("encryption", _ENCRYPTIONS) if table.has("encryption") else "",
         kms_key=table.text("kms_key"),
@@ -102,23 +102,34 @@ def _check_pairs(table: TomlTable, found: StorageSettings) -> None:
         raise table.fail("kms_key", 'needs encryption = "aws:kms"')
 
 
-def _endpoint(table: TomlTable) -> str:
-    text = table.text("endpoint").rstrip("/")
+def server_url(table: TomlTable, key: str, example: str, *, has_path: bool = False) -> str:
+    """Return the URL of a server, or an empty text if the key is missing.
+
+    Raises `ConfigError` for another text, for a user or a password in it, and for a path unless
+    `has_path`.
+    """
+    text = table.text(key).rstrip("/")
     if not text:
         return ""
     try:
         parts = urlsplit(text)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise table.fail("endpoint", "is not the URL of a server") from None
+        raise table.fail(key, "is not the URL of a server") from None
     if parts.username or parts.password:
-        raise table.fail("endpoint", "must have no user and no password; name a profile")
-    if not is_address or parts.path or parts.query or parts.fragment:
-        raise table.fail("endpoint", 'must be the URL of a server such as "https://s3.example.org"')
+        instead = "name environment variables" if has_path else "name a profile"
+        raise table.fail(key, f"must have no user and no password; {instead}")
+    has_more = parts.query or parts.fragment or (parts.path and not has_path)
+    if not is_address or has_more:
+        raise table.fail(key, f'must be the URL of a server such as "{example}"')
     return text
 
 
-def _variable(table: TomlTable, key: str) -> str:
+def variable(table: TomlTable, key: str) -> str:
+    """Return the name of an environment variable, or an empty text if the key is missing.
+
+    Raises `ConfigError` for another text.
+    """
     text = table.text(key)
     if text and not _VARIABLE.fullmatch(text):
         # The error does not show the value, which may be a key.

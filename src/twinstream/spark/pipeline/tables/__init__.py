@@ -1,1 +1,1 @@
-"""The Parquet and Delta tables of a pipeline, and their lock."""
+"""The Parquet, Delta and Iceberg tables of a pipeline, and their lock."""

@@ -39,7 +39,7 @@ from twinstream.spark.landing.partitions import (
     partition_columns,
     with_partitions,
 )
-from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.table_files import BOUNDED, TableFiles, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -50,8 +50,8 @@ from twinstream.spark.pipeline.tables.delta_place import (
     table_settings,
 )
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.tables.sink import Writer
-from twinstream.spark.source.columns import MessageColumns
+from twinstream.spark.pipeline.tables.seq_column import seq_column
+from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["DeltaBatch", "DeltaSink"]
 
@@ -95,6 +95,15 @@ class DeltaBatch:
     def folder(self) -> Path | LakeOutput:
         """Where tasks write the files of the batch."""
         return self._attempt.folder
+
+    def prepared(
+        self,
+        tables: Sequence[str],
+        columns: Callable[[str], pa.Schema],
+        earlier: Collection[str] = (),
+    ) -> Path | LakeOutput:
+        """Return where tasks write the files of the batch."""
+        return self.folder
 
     @property
     def lake(self) -> ObjectFolder | None:
@@ -216,6 +225,11 @@ class DeltaSink:
         self._place: Final = place
         self._check: Final = check
 
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """The lake of the tables if it is on an object store."""
+        return self._place.lake
+
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self._place, number, writer)
@@ -223,6 +237,14 @@ class DeltaSink:
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
         return self._place.existing(prefix)
+
+    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+        """Return where tasks write files on an object store, with names that begin with `name`."""
+        return None if self.lake is None else LakeOutput(self.lake, name)
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table below that of the pipeline."""
+        return Path(table)
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has rows of a batch with this number or a higher number."""
@@ -382,11 +404,11 @@ class DeltaSink:
         writer: Writer,
     ) -> None:
         """Add files to a table in one transaction, unless the plan has done it already."""
-        batch = DeltaBatch(self._place, plan.number, _LettersWriter(writer, plan), self._check)
+        batch = DeltaBatch(self._place, plan.number, LettersWriter(writer, plan), self._check)
         try:
             lake, added = self._place.lake, [each for inside in files.values() for each in inside]
             columns = schema_of(added, lake)
-            seq = _seq_of(columns)
+            seq = seq_column(columns)
             finished: list[TaskFile] = []
             for file, own in zip(added, self._linked(added, batch.folder), strict=True):
                 place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
@@ -411,20 +433,7 @@ class DeltaSink:
         delta = self._place.open(table)
         if delta is None:
             return False
-        return self._place.landed(table, delta, _LettersWriter(writer, plan).id) >= plan.number
-
-
-class _LettersWriter:
-    """The writer of the dead letters that a plan lands, in one transaction of each table.
-
-    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
-    earlier journal is restored.
-    """
-
-    def __init__(self, source: Writer, plan: LettersPlan) -> None:
-        # No source has a dot in its name.
-        self.name: Final = f"{source.name}.letters"
-        self.id: Final = f"{source.id}.letters.{plan.folder}"
+        return self._place.landed(table, delta, LettersWriter(writer, plan).id) >= plan.number
 
 
 def _rewritten(
@@ -442,14 +451,8 @@ def _rewritten(
         new = TableFiles(folder)
         for part in changed_rows(table, old, change):
             new.add(Place(table), part)
-        found += new.finish(_seq_of(change.columns))
+        found += new.finish(seq_column(change.columns))
     return found
-
-
-def _seq_of(columns: pa.Schema) -> str:
-    """Return the column of the sequence, or of the revision, in a table with a schema."""
-    is_bucket = not {"_stream", "_seq"} <= {*columns.names}
-    return MessageColumns.of("json", is_bucket=is_bucket).seq
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:

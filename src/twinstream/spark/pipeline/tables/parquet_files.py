@@ -21,6 +21,7 @@ from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
 __all__ = [
+    "AT_ONCE",
     "Part",
     "damage_named",
     "merge",
@@ -34,6 +35,9 @@ __all__ = [
 # How many batches of rows, and how many files, are read in advance. By default there are 16 and 4,
 # which takes much memory.
 _AHEAD: Final = 1
+
+AT_ONCE: Final = 250
+"""The number of files of a dataset, which keeps some 40 kB of each file that it has read."""
 
 
 @frozen
@@ -64,16 +68,17 @@ def scanned(
         first = ds.dataset(files[:1], filesystem=store).schema
         # A dataset of files with views cannot get another schema later.
         schema = pa.schema([_without_view(each) for each in first])
-        rows = ds.dataset(files, schema=schema, filesystem=store)
-        wanted = between(seq, rows.schema.field(seq).type, low, high)
+        wanted = between(seq, schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
-        yield from rows.to_batches(
-            columns=list(columns),
-            filter=wanted,
-            batch_readahead=_AHEAD,
-            fragment_readahead=_AHEAD,
-            use_threads=False,
-        )
+        for at in range(0, len(files), AT_ONCE):
+            rows = ds.dataset(files[at : at + AT_ONCE], schema=schema, filesystem=store)
+            yield from rows.to_batches(
+                columns=list(columns),
+                filter=wanted,
+                batch_readahead=_AHEAD,
+                fragment_readahead=_AHEAD,
+                use_threads=False,
+            )
 
 
 def _without_view(column: pa.Field) -> pa.Field:

@@ -18,7 +18,7 @@ from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.partition_rows import partition_of
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit, file_schemas
 from twinstream.spark.landing.tables import Fitting, ParquetBatch, folders_in
@@ -43,6 +43,10 @@ class ParquetSink:
         self._fits: Final[dict[str, Fitting]] = {}
         self._bounds: Final[dict[str, dict[str, tuple[int, int]]]] = {}
 
+    @property
+    def lake(self) -> None:
+        """`None`, because the tables are on a file system."""
+
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
@@ -51,6 +55,13 @@ class ParquetSink:
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
         return folders_in(self.folders.root, prefix)
+
+    def output(self, name: str, split: TableSplit) -> None:
+        """Return `None`, because the tables are on a file system."""
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table."""
+        return self.folders.root / table
 
     def reaches(self, table: str, number: int) -> bool:
         """Return whether the table has a batch with this number or a higher number."""

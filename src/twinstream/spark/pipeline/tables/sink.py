@@ -1,19 +1,22 @@
-"""The common interface of Parquet and Delta tables, which add each batch atomically and once."""
+"""The common interface of all kinds of tables, which add each batch atomically and once."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from attrs import frozen
 
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.spark.landing.outputs import LakeOutput
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.tables import BatchWriter
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
 
-__all__ = ["Sink", "SourceWriter", "Writer"]
+__all__ = ["LettersWriter", "Sink", "SourceWriter", "Writer"]
 
 
 class Writer(Protocol):
@@ -38,8 +41,26 @@ class SourceWriter:
     id: str
 
 
+class LettersWriter:
+    """The writer of the dead letters that a plan lands, in one transaction of each table.
+
+    Its ID has the folder of the plan, which is unique. The numbers of plans begin at 0 again if an
+    earlier journal is restored.
+    """
+
+    def __init__(self, source: Writer, plan: LettersPlan) -> None:
+        # No source has a dot in its name.
+        self.name: Final = f"{source.name}.letters"
+        self.id: Final = f"{source.id}.letters.{plan.folder}"
+
+
 class Sink(Protocol):
     """The tables of a pipeline. A parameter `table` is a path below the pipeline's folder."""
+
+    @property
+    def lake(self) -> ObjectFolder | None:
+        """What the paths of files are relative to if the tables are on an object store."""
+        ...
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -47,6 +68,17 @@ class Sink(Protocol):
 
     def existing(self, prefix: str) -> list[str]:
         """Return the tables of the lake whose names begin with a prefix."""
+        ...
+
+    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+        """Return where tasks write files for the tables of `split`, on an object store.
+
+        The names of the files begin with `name`. On a file system, they need a folder of their own.
+        """
+        ...
+
+    def home(self, table: str) -> Path:
+        """Return the folder of a table that exists, relative to `lake`."""
         ...
 
     def reaches(self, table: str, number: int) -> bool:
