@@ -12,6 +12,7 @@ import math
 import operator
 import os
 import time
+import uuid
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -68,6 +69,9 @@ _DOUBTS: Final = 5
 # and its beginning with the last character of Unicode behind it.
 _TEXT: Final = 32
 _BEYOND: Final = "\U0010ffff"
+
+# The property of a table that the next owner of a lock that was lost changes.
+_OWNER: Final = "twinstream.owner"
 
 # A commit on a version that is not the newest one fails.
 _ON_THIS_VERSION: Final = CommitProperties(max_commit_retries=0)
@@ -306,12 +310,25 @@ class DeltaSink:
         self._change(table, change)
 
     def renew(self, table: str) -> None:
-        """Give the table a new version, so that commits on earlier ones fail."""
+        """Give the table a new version, so that commits on earlier ones fail.
+
+        deltalake commits a compaction on later versions, too, unless the metadata has changed.
+        """
 
         def change(delta: DeltaTable) -> None:
-            delta.create_write_transaction(
-                [], "append", delta.schema(), commit_properties=_ON_THIS_VERSION
+            delta.alter.set_table_properties(
+                {_OWNER: uuid.uuid4().hex},
+                raise_if_not_exists=False,
+                commit_properties=_ON_THIS_VERSION,
             )
+
+        self._change(table, change)
+
+    def compact(self, table: str, target: int) -> None:
+        """Join small files of a table into files of `target` bytes."""
+
+        def change(delta: DeltaTable) -> None:
+            delta.optimize.compact(target_size=target)
 
         self._change(table, change)
 
@@ -367,12 +384,21 @@ class DeltaSink:
                     commit_properties=_ON_THIS_VERSION,
                 )
         except CommitFailedError as error:
-            raise PipelineBusy(
-                f"another program has changed the table {table} meanwhile, so its columns were not"
-                " changed: run the command again"
-            ) from error
+            if not self._has_columns(table, change.columns):
+                raise PipelineBusy(
+                    f"another program has changed the table {table} meanwhile, so its columns were"
+                    " not changed: run the command again"
+                ) from error
+        except self._place.doubtful as error:
+            if not self._has_columns(table, change.columns):
+                raise self._place.failed(table, error) from error
         finally:
             attempt.close()
+
+    def _has_columns(self, table: str, columns: pa.Schema) -> bool:
+        """Return whether a change of the columns was stored, although its answer was an error."""
+        delta = self._place.open(table)
+        return delta is not None and _arrow(delta.schema()) == _arrow(Schema.from_arrow(columns))
 
     def add(
         self,
