@@ -1,7 +1,7 @@
 """A program that runs a pipeline as users do, with all that Spark writes on its own screen.
 
-`python quiet_program.py NARROW WIDE` lands with the file NARROW, is refused with the file WIDE, which
-gives a column another type, and is interrupted in a batch, as by Ctrl-C. Prints what came of it.
+`python quiet_program.py NARROW WIDE` lands with the file NARROW, is refused with the file WIDE,
+which gives a column another type, and is interrupted in a batch, as by Ctrl-C. Prints the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that runs a pipeline with Spark sees sentences on its screen, and no pages of traces."""
+"""A program that runs a pipeline with Spark has sentences on its screen, and no traces."""
 
 from __future__ import annotations
 

@@ -446,6 +446,19 @@ def test_an_entry_of_a_replay_that_is_stored_too_late_does_not_count(
     assert letters_replayed(lake.config).letters == 0
 
 
+def test_a_plan_that_is_dropped_too_late_has_entries_nevertheless(
+    config: PipelineConfig, tmp_path: Path
+) -> None:
+    """Another owner has slept since it found that the plan did not fit the tables."""
+    land_all(config, FakeLeader(25))
+    with hooked("letters: before removal", journal_in(config).letters.dropped):
+        assert letters_replayed(config).landed == 2
+    assert landed_on_s3(config, tmp_path) == (25, 25)
+    entries = journal_in(config).entries().values()
+    assert [(each.dead_letters, each.replays) for each in entries] == [(0, 1), (0, 1), (0, 0)]
+    assert letters_replayed(config).letters == 0
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_lock_that_was_removed_shuts_out_its_owner(
     s3: S3Server, lake: Lake, tmp_path: Path, is_late: bool
