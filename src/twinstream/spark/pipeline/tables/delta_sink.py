@@ -219,6 +219,7 @@ class DeltaSink:
     def __init__(self, place: DeltaPlace, check: Callable[[], None] = lambda: None) -> None:
         self._place: Final = place
         self._check: Final = check
+        self._scanned: Final[dict[str, DeltaTable]] = {}
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -247,7 +248,7 @@ class DeltaSink:
 
         Only batches numbered `since` or higher are read.
         """
-        delta = self._place.open(table)
+        delta = self._to_scan(table)
         if delta is not None:
             # The Delta log has the bounds of the columns in each file. So files without matching
             # rows need not be opened.
@@ -255,6 +256,20 @@ class DeltaSink:
             if names:
                 lake, paths = self._place.lake, [self._place.path(table, name) for name in names]
                 yield from scanned([str(p) for p in paths], columns, seq, low, high, since, lake)
+
+    def _to_scan(self, table: str) -> DeltaTable | None:
+        """Return the newest version of a table.
+
+        It is opened once for all scans: deltalake does not free all memory of a table.
+        """
+        delta = self._scanned.get(table)
+        if delta is not None:
+            delta.update_incremental()
+            return delta
+        delta = self._place.open(table)
+        if delta is not None and self._place.lake is None:  # others are kept there
+            self._scanned[table] = delta
+        return delta
 
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
