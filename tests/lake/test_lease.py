@@ -55,6 +55,8 @@ def test_one_process_has_the_lock(store: ObjectStore) -> None:
     with lease(store).held("compact", refuses) as first:
         assert first is not None
         first.check()
+        assert first.is_taken_over, "an earlier object may have been removed"
+        first.settle()
         assert not first.is_taken_over
         assert lease(store).user() == "compact"
         users: list[str] = []
@@ -165,6 +167,24 @@ def test_batches_do_not_wait_for_a_process_that_is_gone(
             lock.enter("held")
             proxy.fault = without_writes()
             assert lease(store).lets_plan(lambda: False)
+
+
+def test_only_the_first_batch_waits_for_a_process_that_is_gone(
+    s3: S3Server, bucket: ObjectFolder, store: ObjectStore
+) -> None:
+    """Its object stays until another command takes the lock."""
+    with S3Proxy(s3.url) as proxy:
+        gone = lease(ObjectStore(s3.folder(bucket.prefix, proxy.url)))
+        with gone.held("compact", refuses) as lock:
+            assert lock is not None
+            lock.enter("held")
+            proxy.fault = without_writes()
+            others = lease(store)
+            assert others.lets_plan(lambda: False)
+            for _ in range(3):
+                assert others.lets_plan(now)
+                assert others.lets_land(now)
+            assert others.user() is None
 
 
 @pytest.mark.parametrize("fault", AFTER)

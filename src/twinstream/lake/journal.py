@@ -80,11 +80,18 @@ class Journal:
 
         Raises `JournalError` if a later batch was planned, because then the entry is lost.
         """
+        return self.position()[1]
+
+    def position(self) -> tuple[int, Plan | None]:
+        """Return the number of the newest batch with an entry, and the plan of the batch after it.
+
+        The number is -1, and the plan is `None`, if there is none. Raises as `unfinished` does.
+        """
         while True:
             number = self.newest() + 1
             plan = self.plan(number)
             if plan is None or self.plan(number + 1) is None:
-                return plan
+                return number - 1, plan
             if self.newest() < number:  # otherwise another driver has just landed the batch
                 raise JournalError(
                     f"the journal of source {self._source} has plans of batches {number} and"
@@ -121,7 +128,10 @@ class Journal:
         if HOOKS:
             reached("journal: before landed", entry)
         value = {"kind": kind, **asdict(entry)}
-        return self._objects.settle(f"landed/{entry.batch:09}.json", value, _entry)
+        stored = self._objects.settle(f"landed/{entry.batch:09}.json", value, _entry)
+        if self._newest == entry.batch - 1:
+            self._newest = entry.batch
+        return stored
 
     def replayed(self, entry: BatchEntry, check: Callable[[], None] = lambda: None) -> BatchEntry:
         """Store the entry of a batch that a replay has landed again, and return it.
@@ -198,12 +208,11 @@ class Journal:
             for batch, name in {batch: name for batch, _, name in names}.items():
                 found[batch] = self._objects.made(name, partial(content.get, name), _entry)
         of_loose = (self._of_batch(at, name, _entry, is_listed=True) for at, name in loose.items())
-        for entry in (*of_loose, *self.letters.entries()):
-            if entry is None:
-                continue
-            known = found.get(entry.batch)
-            if known is None or entry.replays > known.replays:
-                found[entry.batch] = entry
+        for entry in of_loose:
+            if entry is not None:
+                _keep_newest(found, entry)
+        for entry in self.letters.entries():
+            _keep_newest(found, entry, wins_ties=True)
         return first_landed, dict(sorted(found.items()))
 
     def bundle(self) -> tuple[int, int]:
@@ -295,6 +304,19 @@ def _numbered(name: str) -> tuple[int, int, str]:
     if match is None:
         raise JournalError(f"a bundle of the journal has {name!r:.60}, which is not of a batch")
     return int(match[1]), int(match[2] or 0), name
+
+
+def _keep_newest(
+    found: dict[int, BatchEntry], entry: BatchEntry, *, wins_ties: bool = False
+) -> None:
+    """Put an entry into `found`, unless there is one after more replays.
+
+    A replay of letters counts the replays before it. So if a replay from the stream has the same
+    number, its owner had lost the lock, and has stored the entry late: the letters' entry counts.
+    """
+    known = found.get(entry.batch)
+    if known is None or entry.replays > known.replays - wins_ties:
+        found[entry.batch] = entry
 
 
 def _plan_name(batch: int) -> str:

@@ -56,10 +56,9 @@ class BatchLander:
 
         A new plan is not stored yet, so that it costs nothing not to land it.
         """
-        unfinished = self._journal.unfinished()
+        newest, unfinished = self._journal.position()
         if unfinished is not None:
             return unfinished
-        newest = self._journal.newest()
         return self._work.next_plan(newest + 1, self._entry(newest))
 
     def _entry(self, batch: int) -> BatchEntry | None:

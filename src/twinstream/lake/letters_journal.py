@@ -15,6 +15,9 @@ from twinstream.lake.letters_plan import LettersPlan
 
 __all__ = ["LettersJournal"]
 
+# The folder of a plan without files.
+_NOTHING: Final = "nothing"
+
 _NUMBER: Final = re.compile(r"(\d{9,})\.json", re.ASCII)
 
 
@@ -45,11 +48,26 @@ class LettersJournal:
         """
         return self._objects.settle(_name("plan", plan.number), asdict(plan), LettersPlan.from_json)
 
-    def landed(self, plan: LettersPlan) -> None:
-        """Store the entries of a replay whose rows are all in their tables."""
+    def closed(self) -> None:
+        """Let a process that has slept store no plan, unless one is unfinished already.
+
+        The next number gets a plan without files that is done.
+        """
+        if self.unfinished() is None:
+            number = self.next_number()
+            plan = LettersPlan(number=number, newest=0, folder=_NOTHING, files=(), entries=())
+            if self.planned(plan) == plan:
+                self.dropped(plan)
+
+    def landed(self, plan: LettersPlan) -> bool:
+        """Store the entries of a replay whose rows are all in their tables.
+
+        Return false if a process that had slept has recorded meanwhile that the plan is dropped.
+        """
         entries = [asdict(each) for each in plan.entries]
         value = {"kind": "letters", "entries": entries}
-        self._objects.settle(_name("landed", plan.number), value, _entries)
+        stored = self._objects.settle(_name("landed", plan.number), value, _entries)
+        return stored == list(plan.entries)
 
     def dropped(self, plan: LettersPlan) -> None:
         """Record that a replay is done without a change, because its rows do not fit any more."""

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
+from deltalake import DeltaTable
 
 import js_sync
 from js_sync import Stream
@@ -23,6 +25,7 @@ from tests.s3_server import S3Server
 from tests.soak import rounds, state
 from tests.spark.drivers import (
     SOURCE,
+    FakeEngine,
     FakeLeader,
     beside,
     changed,
@@ -30,24 +33,31 @@ from tests.spark.drivers import (
     land_all,
     landed_on_s3,
     relaxed,
+    with_schema,
 )
 from tests.spark.pipelines import SCHEMA, config_of
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import StorageError
+from twinstream.lake.objects.client import delta_options
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.replay import replay_letters
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.rewrite import Rewritten, rewrite
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.pipeline_events import Happening, Landed
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.testing import NatsServer
 
 FAULTS: list[Fault] = ["closed", "expired"]
 LOCK = "maintenance.json"
+
+# A request was carried out, and its answer says otherwise, or there is none.
+LOST: list[Fault] = ["412", "503", "time-out", "closed"]
 
 
 @pytest.fixture
@@ -111,6 +121,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
     def landed(number: int) -> PipelineConfig:
         own = beside(config, number)
         land_all(own, FakeLeader(last))
+        vacuum(own)  # see Lake.copy
         return own
 
     landed(0)
@@ -145,6 +156,7 @@ def test_soak_letters_replayed_on_two_machines_at_once(
     for number in range(rounds(1, 20)):
         own, done = beside(config, number), list[int]()
         land_all(own, FakeLeader(35))
+        vacuum(own)  # see Lake.copy
 
         def work(machine: PipelineConfig, done: list[int] = done) -> None:
             done.append(letters_replayed(machine).landed)
@@ -195,6 +207,9 @@ class Lake:
         assert isinstance(self.config.path, ObjectFolder)
         own = Lake(evolve(self.config, path=self.config.path / f"{number}"))
         assert run(None, own.config, once=True) == {}
+        # The first command shuts out earlier owners. deltalake holds Python's lock while it changes
+        # a property, so a proxy in this process could not answer.
+        vacuum(own.config)
         return own
 
     def replay(self, *required: str) -> list[BatchEntry]:
@@ -336,8 +351,7 @@ def test_a_command_that_sleeps_between_its_check_and_its_commit_changes_nothing(
     refuses = unable_to_renew(asleep)
 
     def fault(request: S3Request) -> Fault:
-        is_commit = request.method == "PUT" and "_delta_log/" in request.key
-        if is_commit and not asleep.is_set():
+        if is_commit(request) and not asleep.is_set():
             asleep.set()
             if other == "replay":
                 lake.replay("item")
@@ -354,6 +368,203 @@ def test_a_command_that_sleeps_between_its_check_and_its_commit_changes_nothing(
         check_item(lake, tmp_path)
     else:
         assert lake.check(tmp_path, 30) == 3
+
+
+def test_a_compaction_that_sleeps_before_its_commit_names_no_removed_file(
+    s3: S3Server, lake: Lake, tmp_path: Path
+) -> None:
+    """A vacuum of the next owner removes the files that are in no version of the table."""
+    lake = lake.copy(0)
+    asleep = threading.Event()
+    refuses = unable_to_renew(asleep)
+
+    def fault(request: S3Request) -> Fault:
+        if is_commit(request) and not asleep.is_set():
+            asleep.set()
+            assert vacuum(lake.config, keep=0)
+        return refuses(request)
+
+    with (
+        S3Proxy(s3.url, fault) as proxy,
+        pytest.raises(StorageError, match="the lock of the tables was lost"),
+    ):
+        list(compact(lake.at(proxy.url, timeout=120.0).config))
+    assert lake.check(tmp_path, 30) == 3
+    list(compact(lake.config))
+    assert lake.check(tmp_path, 30) == 3
+
+
+@pytest.mark.parametrize("other", ["replay", "letters"])
+def test_a_plan_of_letters_that_is_stored_too_late_changes_nothing(
+    s3: S3Server, lake: Lake, tmp_path: Path, other: str
+) -> None:
+    lake, asleep = lake.copy(0), threading.Event()
+    refuses = unable_to_renew(asleep)
+
+    def fault(request: S3Request) -> Fault:
+        if request.method == "PUT" and "/letters/plan/" in request.key and not asleep.is_set():
+            asleep.set()
+            if other == "replay":
+                lake.replay()
+            else:
+                assert letters_replayed(lake.config).landed == 3
+            vacuum(lake.config, keep=0)
+        return refuses(request)
+
+    with (
+        S3Proxy(s3.url, fault) as proxy,
+        pytest.raises(StorageError, match="the lock of the tables was lost"),
+    ):
+        letters_replayed(lake.at(proxy.url, timeout=120.0).config)
+    assert lake.check(tmp_path, 30) == 0
+    assert letters_replayed(lake.config).letters == 0
+    assert run(None, lake.config, once=True) == {}
+    assert lake.check(tmp_path, 30) == 0
+
+
+def test_an_entry_of_a_replay_that_is_stored_too_late_does_not_count(
+    s3: S3Server, lake: Lake, tmp_path: Path
+) -> None:
+    """The replay changed no number of rows, so a replay of letters goes on from its tables."""
+    lake, asleep = lake.copy(0), threading.Event()
+    refuses = unable_to_renew(asleep)
+
+    def fault(request: S3Request) -> Fault:
+        is_entry = "/landed/" in request.key and request.key.endswith(".001.json")
+        if request.method == "PUT" and is_entry and not asleep.is_set():
+            asleep.set()
+            assert letters_replayed(lake.config).landed == 3
+        return refuses(request)
+
+    with (
+        S3Proxy(s3.url, fault) as proxy,
+        pytest.raises(StorageError, match="the lock of the tables was lost"),
+    ):
+        lake.at(proxy.url, timeout=120.0).replay("id")
+    assert lake.check(tmp_path, 30) == 0
+    assert letters_replayed(lake.config).letters == 0
+
+
+def test_a_plan_that_is_dropped_too_late_has_entries_nevertheless(
+    config: PipelineConfig, tmp_path: Path
+) -> None:
+    """Another owner has slept since it found that the plan did not fit the tables."""
+    land_all(config, FakeLeader(25))
+    with hooked("letters: before removal", journal_in(config).letters.dropped):
+        assert letters_replayed(config).landed == 2
+    assert landed_on_s3(config, tmp_path) == (25, 25)
+    entries = journal_in(config).entries().values()
+    assert [(each.dead_letters, each.replays) for each in entries] == [(0, 1), (0, 1), (0, 0)]
+    assert letters_replayed(config).letters == 0
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_lock_that_was_removed_shuts_out_its_owner(
+    s3: S3Server, lake: Lake, tmp_path: Path, is_late: bool
+) -> None:
+    """Even if its owner is between its check and its commit."""
+    lake, removed = lake.copy(0), threading.Event()
+
+    def remove(_: object = None) -> None:
+        if not removed.is_set():
+            removed.set()
+            Folders.of(lake.config.path).store.delete(LOCK)
+            vacuum(lake.config)
+
+    def fault(request: S3Request) -> Fault:
+        if is_late and is_commit(request):
+            remove()
+        return ""
+
+    with (
+        S3Proxy(s3.url, fault) as proxy,
+        hooked("replay: before table", lambda _: None if is_late else remove()),
+        pytest.raises(StorageError, match="the lock of the tables was lost"),
+    ):
+        lake.at(proxy.url, timeout=120.0).replay()
+    assert lake.check(tmp_path, 30) == 3
+
+
+ORDER = {"id": {"type": "integer", "format": "int32"}, "item": {"type": "string"}}
+WIDER = {"number": {"type": "integer"}, "item": {"type": "string"}}
+
+
+def rewritten(config: PipelineConfig) -> list[Rewritten]:
+    """Widen the column `id`, and name it `number`."""
+    return list(rewrite(changed(with_schema(config, **WIDER), renames={"id": "number"})))
+
+
+def check_columns(config: PipelineConfig, folder: Path, last: int, *, finished: bool) -> None:
+    """Check that each row is there once, all with the old columns, or all with the new ones."""
+    assert landed_on_s3(config, folder) == (last, last)
+    assert isinstance(config.path, ObjectFolder)
+    options = delta_options(config.path.storage)
+    rows = DeltaTable(f"{config.path}/orders", storage_options=options).to_pyarrow_table()
+    is_new = "number" in rows.column_names
+    assert is_new or not finished
+    name, kind = ("number", pa.int64()) if is_new else ("id", pa.int32())
+    assert not {"id", "number"} - {name} & {*rows.column_names}
+    assert rows.schema.field(name).type == kind
+    assert rows.column(name).to_pylist() == rows.column("_seq").to_pylist()
+
+
+def test_soak_a_rewrite_that_dies_at_any_request(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path
+) -> None:
+    last = 12
+
+    def landed(number: int) -> PipelineConfig:
+        own = with_schema(beside(config, number), **ORDER)
+        numbered = FakeEngine(payload=lambda seq: b'{"id": %d}' % seq)
+        land_all(own, FakeLeader(last), engine=numbered)
+        vacuum(own)
+        return own
+
+    whole = landed(0)
+    with S3Proxy(s3.url) as proxy:
+        (done,) = rewritten(beside(config, 0, proxy.url))
+        points = [(at, fault) for at in range(len(proxy.requests)) for fault in FAULTS]
+    assert done.table == "orders"
+    check_columns(whole, tmp_path, last, finished=True)
+    assert rewritten(whole) == []
+    assert vacuum(whole, keep=0)
+    check_columns(whole, tmp_path, last, finished=True)
+    assert len(points) > 30
+    seed = random.randrange(2**32)
+    tried = random.Random(seed).sample(points, min(rounds(5, len(points)), len(points)))
+    for number, (at, fault) in enumerate(tried, start=1):
+        own, case = landed(number), (seed, at, fault)
+        with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
+            try:
+                rewritten(beside(config, number, proxy.url))
+            except StorageError:
+                pass
+        check_columns(own, tmp_path, last, finished=False)
+        assert len(rewritten(own)) <= 1, case
+        check_columns(own, tmp_path, last, finished=True)
+    state(f"{len(tried)} of {len(points)} points, all exact")
+
+
+def test_a_rewrite_whose_answer_is_lost_is_done(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path
+) -> None:
+    for number, fault in enumerate(LOST):
+        own = with_schema(beside(config, number), **ORDER)
+        numbered = FakeEngine(payload=lambda seq: b'{"id": %d}' % seq)
+        land_all(own, FakeLeader(12), engine=numbered)
+        vacuum(own)
+
+        def answer(request: S3Request, fault: Fault = fault) -> Fault:
+            return fault if is_commit(request) else ""
+
+        with S3Proxy(s3.url, answer, patience=1.5) as proxy:
+            (done,) = rewritten(beside(config, number, proxy.url))
+        assert done.table == "orders"
+        check_columns(own, tmp_path, 12, finished=True)
+
+
+def is_commit(request: S3Request) -> bool:
+    return request.method == "PUT" and "_delta_log/" in request.key
 
 
 def unable_to_renew(asleep: threading.Event) -> Callable[[S3Request], Fault]:

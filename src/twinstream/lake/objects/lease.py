@@ -101,11 +101,16 @@ class Lease:
     def __init__(self, store: ObjectStore, seconds: float) -> None:
         self._store: Final = store
         self._seconds: Final = seconds
+        # Kept for all batches: of a command that was killed, only the first one waits.
+        self._watch: Final = _Watch(store)
 
     def user(self) -> str | None:
-        """Return the purpose of the owner, or `None` if the lock is free."""
-        lock, _, _ = _Watch(self._store).look()
-        return lock.purpose if lock.owner else None
+        """Return the purpose of the owner, or `None` if the lock is free.
+
+        A process that is gone is the owner until this object has seen it unchanged for a lease.
+        """
+        lock, _, is_owned = self._watch.look()
+        return lock.purpose if is_owned else None
 
     def lets_plan(self, is_to_end: Callable[[], bool]) -> bool:
         """Wait until a batch may be planned. Return false if `is_to_end` returns true before."""
@@ -116,9 +121,8 @@ class Lease:
         return self._waited(is_to_end, ("held",))
 
     def _waited(self, is_to_end: Callable[[], bool], phases: tuple[Phase, ...]) -> bool:
-        watch = _Watch(self._store)
         while True:
-            lock, _, is_owned = watch.look()
+            lock, _, is_owned = self._watch.look()
             if not is_owned or lock.phase not in phases:
                 return True
             if is_to_end():
@@ -150,7 +154,8 @@ class Lease:
                 time.sleep(_PAUSE)
                 continue
             began = unsleeping()
-            is_taken_over = bool(lock.owner) or lock.is_taken_over
+            # Without the object, nothing is known about earlier owners: perhaps it was removed.
+            is_taken_over = etag is None or bool(lock.owner) or lock.is_taken_over
             own = _Lock(
                 lock.number + 1,
                 uuid.uuid4().hex,
@@ -189,7 +194,7 @@ class HeldLease:
         return self._lock.is_taken_over
 
     def settle(self) -> None:
-        """Record that all tables have a new version since the lock was taken over."""
+        """Record that no earlier owner can change the tables or the journals any more."""
         self._write(is_taken_over=False)
 
     def check(self) -> None:

@@ -79,7 +79,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
         reached("letters: before tables", plan)
     writer = SourceWriter(source.name, origin.id)
     files = _staged_files(state, source, plan)
-    if not _fit(state, files, plan, writer):
+    if not plan.entries or not _fit(state, files, plan, writer):
         state.journal.letters.dropped(plan)
         remove_staged(state.folders.staging / plan.folder)
         return []
@@ -92,7 +92,9 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
     # A batch without a remaining letter gets no file, which removes its rows from the table.
     no_files = {each.batch: list[Path]() for each in plan.entries}
     state.sink.replace(source.dead_letters, no_files | remaining)
-    state.journal.letters.landed(plan)
+    if not state.journal.letters.landed(plan):
+        for each in plan.entries:
+            state.journal.replayed(each)
     remove_staged(state.folders.staging / plan.folder)
     return list(plan.entries)
 

@@ -144,7 +144,9 @@ class _Replay:
                 return []
             staged.settle()
             self.check()
-            return finish(self.state, self.source, letters.planned(plan))
+            plan = letters.planned(plan)
+            self.check()  # otherwise the plan may be that of the next owner of the lock
+            return finish(self.state, self.source, plan)
         finally:
             if letters.unfinished() is None:
                 staged.close()

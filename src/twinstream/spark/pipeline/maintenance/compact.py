@@ -94,15 +94,15 @@ def _delta(
     config: PipelineConfig, table: str, target: int, check: Callable[[], None]
 ) -> Iterator[Compacted]:
     place = delta_place(config)
-    delta = place.open(table)
-    # No batch is unfinished in this version of the table. Later ones are not compacted, and a
-    # commit that takes files from another one is refused.
-    check()
-    if delta is not None:
-        before = len(delta.file_uris())
-        with place.changed(table):
-            delta.optimize.compact(target_size=target)
-        yield Compacted(table=table, before=before, after=len(delta.file_uris()))
+    from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
+
+    old = place.open(table)
+    if old is None:
+        return
+    before = len(old.file_uris())
+    DeltaSink(place, check).compact(table, target)
+    new = place.open(table)
+    yield Compacted(table=table, before=before, after=0 if new is None else len(new.file_uris()))
 
 
 def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import Final
 
+import pyarrow as pa
 from attrs import define, evolve, field
 
 from twinstream.lake.entry import BatchEntry, of_one_stream
@@ -148,6 +149,8 @@ def _compare_messages(
         verdict.distinct += landed.distinct
         verdict.held += held.num_rows
         rows_by_batch.update(landed.by_batch())
+        # Otherwise the memory grows with the number of windows.
+        pa.default_memory_pool().release_unused()
         tell(source.name, high - verdict.start, verdict.end - verdict.start)
     return rows_by_batch
 

@@ -12,6 +12,7 @@ import math
 import operator
 import os
 import time
+import uuid
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -68,6 +69,9 @@ _DOUBTS: Final = 5
 # and its beginning with the last character of Unicode behind it.
 _TEXT: Final = 32
 _BEYOND: Final = "\U0010ffff"
+
+# The property of a table that the next owner of a lock that was lost changes.
+_OWNER: Final = "twinstream.owner"
 
 # A commit on a version that is not the newest one fails.
 _ON_THIS_VERSION: Final = CommitProperties(max_commit_retries=0)
@@ -224,6 +228,7 @@ class DeltaSink:
     def __init__(self, place: DeltaPlace, check: Callable[[], None] = lambda: None) -> None:
         self._place: Final = place
         self._check: Final = check
+        self._scanned: Final[dict[str, DeltaTable]] = {}
 
     @property
     def lake(self) -> ObjectFolder | None:
@@ -265,7 +270,7 @@ class DeltaSink:
 
         Only batches numbered `since` or higher are read.
         """
-        delta = self._place.open(table)
+        delta = self._to_scan(table)
         if delta is not None:
             # The Delta log has the bounds of the columns in each file. So files without matching
             # rows need not be opened.
@@ -273,6 +278,20 @@ class DeltaSink:
             if names:
                 lake, paths = self._place.lake, [self._place.path(table, name) for name in names]
                 yield from scanned([str(p) for p in paths], columns, seq, low, high, since, lake)
+
+    def _to_scan(self, table: str) -> DeltaTable | None:
+        """Return the newest version of a table.
+
+        It is opened once for all scans: deltalake does not free all memory of a table.
+        """
+        delta = self._scanned.get(table)
+        if delta is not None:
+            delta.update_incremental()
+            return delta
+        delta = self._place.open(table)
+        if delta is not None and self._place.lake is None:  # others are kept there
+            self._scanned[table] = delta
+        return delta
 
     def files(self, table: str, batches: Collection[int]) -> dict[int, list[Path]]:
         """Return the files that may have rows of batches, by the number of the batch."""
@@ -328,12 +347,25 @@ class DeltaSink:
         self._change(table, change)
 
     def renew(self, table: str) -> None:
-        """Give the table a new version, so that commits on earlier ones fail."""
+        """Give the table a new version, so that commits on earlier ones fail.
+
+        deltalake commits a compaction on later versions, too, unless the metadata has changed.
+        """
 
         def change(delta: DeltaTable) -> None:
-            delta.create_write_transaction(
-                [], "append", delta.schema(), commit_properties=_ON_THIS_VERSION
+            delta.alter.set_table_properties(
+                {_OWNER: uuid.uuid4().hex},
+                raise_if_not_exists=False,
+                commit_properties=_ON_THIS_VERSION,
             )
+
+        self._change(table, change)
+
+    def compact(self, table: str, target: int) -> None:
+        """Join small files of a table into files of `target` bytes."""
+
+        def change(delta: DeltaTable) -> None:
+            delta.optimize.compact(target_size=target)
 
         self._change(table, change)
 
@@ -389,12 +421,21 @@ class DeltaSink:
                     commit_properties=_ON_THIS_VERSION,
                 )
         except CommitFailedError as error:
-            raise PipelineBusy(
-                f"another program has changed the table {table} meanwhile, so its columns were not"
-                " changed: run the command again"
-            ) from error
+            if not self._has_columns(table, change.columns):
+                raise PipelineBusy(
+                    f"another program has changed the table {table} meanwhile, so its columns were"
+                    " not changed: run the command again"
+                ) from error
+        except self._place.doubtful as error:
+            if not self._has_columns(table, change.columns):
+                raise self._place.failed(table, error) from error
         finally:
             attempt.close()
+
+    def _has_columns(self, table: str, columns: pa.Schema) -> bool:
+        """Return whether a change of the columns was stored, although its answer was an error."""
+        delta = self._place.open(table)
+        return delta is not None and _arrow(delta.schema()) == _arrow(Schema.from_arrow(columns))
 
     def add(
         self,

@@ -40,7 +40,7 @@ class ExclusiveLock(Protocol):
         ...
 
     def settle(self) -> None:
-        """Record that all tables have a new version since the lock was taken over."""
+        """Record that no earlier owner can change the tables or the journals any more."""
         ...
 
     def check(self) -> None:
