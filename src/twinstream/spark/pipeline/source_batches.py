@@ -107,7 +107,8 @@ class SourceBatches:
         Return the entry of the batch. Raises as `PlannedBatch.land` does.
         """
         started = time.monotonic()
-        tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
+        writer = SourceWriter(self._source.name, self._origin.id, self._source.seq_column)
+        tables = self._sink.batch(plan.batch, writer)
         try:
             job = LandJob(self._options, self._source.tables, tables.folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
