@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
@@ -428,7 +428,6 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     found = evolve(source, options=options, table="" if is_advisory else name)
     try:
         columns = ReadColumns(found.source_options)
-        _check_renames(table, found, columns)
         refuse_lone_delay(found.options)
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error
@@ -436,14 +435,21 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
         key = "payloads" if table.text("payloads") else "schema"
         raise table.fail(key, str(error)) from error
     partitions = partitions_of(table, found)
+    derived = [each.name for each in partitions if each.is_derived]
+    _check_renames(table, found, columns, [*columns.beside.names, BATCH_COLUMN, *derived])
     return evolve(found, partitions=partitions, files=files_of(table, found, partitions))
 
 
-def _check_renames(table: TomlTable, source: SourceConfig, columns: ReadColumns) -> None:
-    """Raise `ConfigError` unless each rename gives an earlier column the name of a member."""
+def _check_renames(
+    table: TomlTable, source: SourceConfig, columns: ReadColumns, added: Iterable[str]
+) -> None:
+    """Raise `ConfigError` unless each rename gives an earlier column the name of a member.
+
+    `added` are the columns of the table besides those of members.
+    """
     if source.renames and source.format != "json":
         raise table.fail("rename", 'needs format = "json", because other columns have fixed names')
-    taken = {name.lower() for name in (*columns.beside.names, BATCH_COLUMN)}
+    taken = {name.lower() for name in added}
     for old, new in source.renames.items():
         if new not in columns.payload.names:
             near_by = near(new, tuple(columns.payload.names))
