@@ -375,7 +375,8 @@ class DeltaSink:
             ) from error
         finally:
             attempt.close()
-        self._change(table, lambda delta: _set_bounded(delta, _with_bounds(files)))
+        bounded, gone = _with_bounds(files), change.old_names
+        self._change(table, lambda delta: _set_bounded(delta, bounded, gone))
 
     def add(
         self,
@@ -579,15 +580,15 @@ def _with_bounds(files: Iterable[TaskFile]) -> set[str]:
     return {name for file in files for name in (*file.bounds, *file.nulls)}
 
 
-def _set_bounded(delta: DeltaTable, further: Collection[str]) -> None:
-    """Let readers use the bounds of further columns, and forget those that are gone."""
+def _set_bounded(delta: DeltaTable, further: Collection[str], gone: Collection[str] = ()) -> None:
+    """Let readers use the bounds of further columns, and no longer of columns that are gone."""
     text = delta.metadata().configuration.get(BOUNDED_COLUMNS)
     if text is None:
         return
-    names = {each.name for each in delta.schema().fields}
-    known = {each for each in text.split(",") if each.partition(".")[0] in names}
-    if {*further, *known} != {*text.split(",")}:
-        delta.alter.set_table_properties({BOUNDED_COLUMNS: ",".join(sorted({*further, *known}))})
+    known = {*text.split(",")}
+    wanted = {*known, *further} - {*gone}
+    if wanted != known:
+        delta.alter.set_table_properties({BOUNDED_COLUMNS: ",".join(sorted(wanted))})
         delta.update_incremental()
 
 
