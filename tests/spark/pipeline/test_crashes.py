@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
     [
         *(("all", sink) for sink in SINKS),
         *(("all", f"{sink}-{layout}") for sink in SINKS for layout in LAYOUTS),
-        *(("rewrite", sink) for sink in SINKS),
+        *(("rewrite", kind) for sink in SINKS for kind in (sink, f"{sink}-tables")),
     ],
 )
 def test_soak_death_at_any_change_of_a_file(job: str, kind: str, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ COLUMNS = pa.schema([pa.field("_seq", pa.int64()), pa.field("_batch_id", pa.int6
 class Writer:
     name: str = "orders"
     id: str = "identity"
+    seq: str = "_seq"
 
 
 @pytest.fixture

@@ -199,12 +199,12 @@ def test_a_change_whose_answer_was_lost_is_repeated(config: PipelineConfig) -> N
     lands(with_schema(config, a=WHOLE), 5, lambda seq: {"a": seq})
     change = change_to_b(config)
     for _ in range(2):
-        open_sink(config).change("orders", change)
+        open_sink(config).change("orders", change, config.sources[0])
     assert values(config, "b") == {seq: seq for seq in range(1, 6)}
     with iceberg_table(config).update_schema() as update:
         update.rename_column("b", "c")
     with pytest.raises(PipelineBusy, match="another program has changed the column 'a'"):
-        open_sink(config).change("orders", change)
+        open_sink(config).change("orders", change, config.sources[0])
 
 
 def test_a_change_needs_the_lock(config: PipelineConfig) -> None:
@@ -215,7 +215,7 @@ def test_a_change_needs_the_lock(config: PipelineConfig) -> None:
 
     sink, change = open_sink(config, lost), change_to_b(config)
     calls: list[Callable[[], None]] = [
-        lambda: sink.change("orders", change),
+        lambda: sink.change("orders", change, config.sources[0]),
         lambda: sink.renew("orders"),
         lambda: sink.replace("orders", {0: ()}),
     ]

@@ -69,6 +69,8 @@ def by_value(rows: pa.RecordBatch, values: pa.Array) -> Iterator[tuple[str | Non
 
 
 def _by_code(rows: pa.RecordBatch, codes: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if not rows.num_rows:
+        return
     if pc.all(pc.equal(codes, codes[0])).as_py():
         yield codes[0].as_py(), rows
         return

@@ -1,6 +1,7 @@
 """Partitions of a table: which values of a row decide into which partition it belongs.
 
-`partition_by` has items such as `day(_timestamp)`, `region` and `subject[2]`. Each is a
+`partition_by` has items such as `day(_timestamp)`, `region`, `subject[2]` and, for a bucket,
+`key[1]`. Each is a
 `Partition`, with the name and the type of its column in the table. Sinks get the partitions of a
 table with its columns, by `partitions_in`, and the partition of a file in `TaskFile.partition`.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from attrs import frozen
 
 from twinstream.spark.decode import fields
 from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 
 __all__ = [
     "Partition",
@@ -26,17 +28,20 @@ __all__ = [
     "check_partitions",
     "file_columns",
     "marked",
+    "other_tokens",
     "parse_partitions",
     "partition_columns",
     "partitions_in",
     "table_columns",
+    "tokens_in",
     "tokens_of",
+    "with_names",
     "with_partitions",
 ]
 
 _KEY: Final = "partition_by"
 _CALL: Final = re.compile(r"(\w+)\s*\(\s*([^()]+?)\s*\)")
-_TOKEN: Final = re.compile(r"subject\[(\d{1,4})\]", re.ASCII)
+_TOKEN: Final = re.compile(r"(subject|key)\[(\d{1,4})\]", re.ASCII)
 
 # Names that readers of folders take as they are.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
@@ -44,7 +49,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 # The key in the metadata of a table's columns, and of its files, with the partitions.
 _MARK: Final = b"twinstream.partitions"
 
-_FORMS: Final = "year(column), month(column), day(column), hour(column), subject[n] or a column"
+_FORMS: Final = "year(column), month(column), day(column), hour(column), {}[n] or a column"
 _VALUES: Final[Mapping[pa.DataType, str]] = {
     fields.STRING: "text",
     fields.INTEGER: "int",
@@ -78,8 +83,8 @@ class Partition:
 
     `transform` is `year`, `month`, `day`, `hour`, `token` or, for the values of a column as they
     are, `identity`. `source` is the column of the message from which the values come, and `token`
-    the number of the token of the subject, from 1. `name` and `type` are those of the column with
-    the values.
+    the number of the token of the subject or key, from 1. `name` and `type` are those of the column
+    with the values.
     """
 
     text: str
@@ -111,6 +116,18 @@ class Partition:
         return _TRANSFORMS[self.transform][1](found)
 
 
+def tokens_in(column: str) -> str:
+    """Return what has the tokens, `subject` or `key`, for the column with it."""
+    return column.lstrip("_")
+
+
+def other_tokens(column: str, number: int) -> str:
+    """Return the reason for an error if tokens of the other one, a subject or a key, are named."""
+    word = tokens_in(column)
+    whose = "a stream has subjects" if word == "subject" else "a bucket has keys"
+    return f"{whose}, so write {word}[{number}]"
+
+
 def tokens_of(subjects: pa.Array, number: int) -> pa.Array:
     """Return a token of each subject, counted from 1; null for a subject with fewer tokens."""
     found = subjects.dictionary_encode()
@@ -124,8 +141,8 @@ def parse_partitions(
 ) -> tuple[Partition, ...]:
     """Return the partitions of a table with these columns.
 
-    `subject` and `seq` are the columns with the subject and the sequence. Raises `OptionError` for
-    an item that is unknown, or that a table cannot have.
+    `subject` and `seq` are the columns with the subject and the sequence, or with the key and the
+    revision. Raises `OptionError` for an item that is unknown, or that a table cannot have.
     """
     found = tuple(_parse(text, columns, subject, seq) for text in texts)
     taken = {each.lower(): each for each in columns.names}
@@ -135,6 +152,8 @@ def parse_partitions(
         if lower in names:
             raise OptionError(_KEY, f"has {each.text} twice; remove one of them")
         names.add(lower)
+        if f"{lower}=" == BATCH_FOLDER:
+            raise OptionError(_KEY, f"{each.text} has the name of the folders of batches")
         if each.is_derived and lower in taken:
             raise OptionError(
                 _KEY,
@@ -155,20 +174,23 @@ def _parse(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
     text = text.strip()
     token = _TOKEN.fullmatch(text)
     if token is not None:
-        number = int(token[1])
+        word, number = token[1], int(token[2])
         if not number:
-            raise OptionError(_KEY, "subject[0]: tokens are counted from 1")
-        name = f"subject_{number}"
+            raise OptionError(_KEY, f"{word}[0]: tokens are counted from 1")
+        if word != tokens_in(subject):
+            raise OptionError(_KEY, f"{text}: {other_tokens(subject, number)}")
+        name = f"{word}_{number}"
         return Partition(
             text=text, transform="token", source=subject, name=name, type=pa.string(), token=number
         )
     call = _CALL.fullmatch(text)
     if call is None:
-        return _identity(text, columns, seq)
+        return _identity(text, columns, subject, seq)
     transform, name = call[1], call[2]
     if transform not in _TRANSFORMS:
-        raise OptionError(_KEY, f"{text}: there is no transform {transform!r}; an item is {_FORMS}")
-    kind = _column(text, name, columns).type
+        forms = _FORMS.format(tokens_in(subject))
+        raise OptionError(_KEY, f"{text}: there is no transform {transform!r}; an item is {forms}")
+    kind = _column(text, name, columns, subject).type
     is_time = pa.types.is_timestamp(kind)
     if not (is_time or (kind == fields.DATE and transform != "hour")):
         times = [each.name for each in columns if pa.types.is_timestamp(each.type)]
@@ -187,8 +209,8 @@ def _parse(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
     )
 
 
-def _identity(text: str, columns: pa.Schema, seq: str) -> Partition:
-    kind = _column(text, text, columns).type
+def _identity(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
+    kind = _column(text, text, columns, subject).type
     if kind not in _VALUES:
         able = [each.name for each in columns if each.type in _VALUES and each.name != seq]
         raise OptionError(
@@ -201,14 +223,14 @@ def _identity(text: str, columns: pa.Schema, seq: str) -> Partition:
     return Partition(text=text, transform="identity", source=text, name=text, type=kind)
 
 
-def _column(text: str, name: str, columns: pa.Schema) -> pa.Field:
+def _column(text: str, name: str, columns: pa.Schema, subject: str) -> pa.Field:
     if name not in columns.names:
         near = difflib.get_close_matches(name, columns.names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise OptionError(
             _KEY,
-            f"{text}: there is no column {name!r}{hint}; an item is {_FORMS}, and the columns are"
-            f" {', '.join(columns.names)}",
+            f"{text}: there is no column {name!r}{hint}; an item is"
+            f" {_FORMS.format(tokens_in(subject))}, and the columns are {', '.join(columns.names)}",
         )
     return columns.field(name)
 
@@ -227,9 +249,18 @@ def file_columns(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Sche
 
 def marked(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
     """Return the columns with a note of the partitions, which files keep."""
+    return _noted(columns, [(each.text, each.column) for each in partitions])
+
+
+def with_names(columns: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Return the columns of a table with a note of its partitions, whose items are unknown."""
+    return _noted(columns, [(name, columns.field(name)) for name in names])
+
+
+def _noted(columns: pa.Schema, partitions: Sequence[tuple[str, pa.Field]]) -> pa.Schema:
     if not partitions:
         return columns
-    note = [[each.text, each.name, str(each.type)] for each in partitions]
+    note = [[text, column.name, str(column.type)] for text, column in partitions]
     return columns.with_metadata({_MARK: json.dumps(note).encode()})
 
 

@@ -23,6 +23,7 @@ from twinstream.spark.landing.partitions import (
 )
 from twinstream.spark.landing.token_tables import MAX_TABLES, named, refuse_many
 from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
 
@@ -146,7 +147,8 @@ class TableSplit:
             or each.name not in {EXTRA, OPERATION, ERROR, self._raw}
         ]
         self._batcher: Final = Batcher(options, layout.columns)
-        self._subject: Final = "subject" if self._format == "raw" else "_subject"
+        is_bucket = options.bucket is not None
+        self._subject: Final = MessageColumns.of(self._format, is_bucket=is_bucket).subject
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
     def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[Place, pa.RecordBatch]]:

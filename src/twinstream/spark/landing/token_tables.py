@@ -1,4 +1,4 @@
-"""Tables by a token of the subject: the names of the tables, and the limit of their number.
+"""Tables by a token of the subject, or of a bucket's key: their names, and their limit.
 
 `table = "orders_{subject[2]}"` lands each message in a table for its token. No two tokens have the
 same table, also where the names of folders do not distinguish upper and lower case:
@@ -19,13 +19,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from twinstream.spark.errors import OptionError
+from twinstream.spark.landing.partitions import other_tokens, tokens_in
 
 __all__ = ["MAX_TABLES", "named", "parse_table", "refuse_many"]
 
 MAX_TABLES: Final = 100
 """The default limit of tables of a source whose tables are by a token."""
 
-_TABLE: Final = re.compile(r"(.*)\{subject\[(\d{1,4})\]\}", re.ASCII)
+_TABLE: Final = re.compile(r"(.*)\{(subject|key)\[(\d{1,4})\]\}", re.ASCII)
 _PLAIN: Final = frozenset(string.ascii_lowercase + string.digits + "-")
 
 # No token has a name that ends in one underscore, so these names are of no token.
@@ -36,22 +37,26 @@ _PREFIX: Final = 50
 _DIGEST: Final = 32
 
 
-def parse_table(text: str) -> tuple[str, int]:
+def parse_table(text: str, column: str) -> tuple[str, int]:
     """Return the prefix of the names, and the number of the token; 0 for a name without a token.
 
-    Raises `ValueError` with the reason for a wrong form.
+    `column` is that of the subject or the key. Raises `ValueError` with the reason for a wrong
+    form.
     """
+    word = tokens_in(column)
     found = _TABLE.fullmatch(text)
     if found is None:
         if "{" in text or "}" in text:
             raise ValueError(
-                f"{text!r} is not a name with a token of the subject at its end, as in"
-                ' "orders_{subject[2]}"'
+                f"{text!r} is not a name with a token of the {word} at its end, as in"
+                f' "orders_{{{word}[2]}}"'
             )
         return text, 0
-    prefix, token = found[1], int(found[2])
+    prefix, token = found[1], int(found[3])
     if not token:
-        raise ValueError("subject[0]: tokens are counted from 1")
+        raise ValueError(f"{found[2]}[0]: tokens are counted from 1")
+    if found[2] != word:
+        raise ValueError(f"{text!r}: {other_tokens(column, token)}")
     if not prefix:
         raise ValueError(f'{text!r} needs a name before the token, as in "orders_{text}"')
     if len(prefix) > _PREFIX:
@@ -86,7 +91,7 @@ def refuse_many(prefix: str, token: int, tables: Iterable[str], most: int) -> No
     if len(names) > most:
         raise OptionError(
             "max_tables",
-            f"subject[{token}] has more than {most} values, each with a table {prefix}…, the last"
-            f" one {names[-1]}; nothing of the batch was landed: set a greater max_tables, or name"
-            " another token",
+            f"token {token} of the subject or key has more than {most} values, each with a table"
+            f" {prefix}…, the last one {names[-1]}; nothing of the batch was landed: set a greater"
+            " max_tables, or name another token",
         )

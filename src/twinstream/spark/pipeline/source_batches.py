@@ -108,7 +108,8 @@ class SourceBatches:
         Return the entry of the batch. Raises as `PlannedBatch.land` does.
         """
         started = time.monotonic()
-        tables = self._sink.batch(plan.batch, SourceWriter(self._source.name, self._origin.id))
+        writer = SourceWriter(self._source.name, self._origin.id, self._source.seq_column)
+        tables = self._sink.batch(plan.batch, writer)
         try:
             names = self._source.tables
             split = TableSplit(self._options, names, plan.batch)

@@ -77,7 +77,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
         raise JournalError(f"the journal of source {source.name} has no origin; restore it")
     if HOOKS:
         reached("letters: before tables", plan)
-    writer = SourceWriter(source.name, origin.id)
+    writer = SourceWriter(source.name, origin.id, source.seq_column)
     files = _staged_files(state, source, plan)
     if not plan.entries or not _fit(state, files, plan, writer):
         state.journal.letters.dropped(plan)

@@ -53,12 +53,12 @@ def rewrite(config: PipelineConfig) -> Iterator[Rewritten]:
     with maintenance_lock(config, "rewrite", may_be_planned=True) as held:
         sink = open_sink(config, held.check)
         due = [
-            found
+            (source, *found)
             for source in config.sources
             for found in due_changes(sink, source, _tables(folders, source))
         ]
-        for table, change in due:
-            sink.change(table, change)
+        for source, table, change in due:
+            sink.change(table, change, source)
             yield Rewritten(table=table, changes=change.texts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
@@ -21,6 +21,7 @@ from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import schema_text
 from twinstream.spark.decode.payloads_schema import payloads_schema
 from twinstream.spark.errors import ConfigError, OptionError, SchemaError
+from twinstream.spark.landing.partitions import tokens_in
 from twinstream.spark.landing.split_tables import (
     BATCH_COLUMN,
     DEAD_LETTERS,
@@ -46,8 +47,10 @@ from twinstream.spark.pipeline.settings.toml_partitions import (
 from twinstream.spark.pipeline.settings.toml_storage import STORAGE_KEYS, object_folder
 from twinstream.spark.pipeline.settings.toml_table import TomlTable, near
 from twinstream.spark.session.session import LOCAL_MASTER
+from twinstream.spark.source.columns import MessageColumns
 from twinstream.spark.source.moment import parse_moment
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
+from twinstream.spark.source.options import ValueFormat
 from twinstream.spark.source.read_columns import ReadColumns
 
 __all__ = ["MAX_MESSAGES", "read_config"]
@@ -344,19 +347,22 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
     table.only(_PLACES, *_SOURCE_KEYS)
     stream, bucket = stream_and_bucket(table)
     name = table.text("name", bucket or stream)
+    value_format: ValueFormat = table.word("format", ("raw", "json", "advisory"))
+    names = MessageColumns.of(value_format, is_bucket=bucket is not None)
     try:
-        prefix, token = parse_table(table.text("table"))
+        prefix, token = parse_table(table.text("table"), names.subject)
     except ValueError as error:
         raise table.fail("table", str(error)) from error
     if table.has("max_tables") and not token:
-        raise table.fail("max_tables", 'is for tables by a token: table = "orders_{subject[2]}"')
+        form = f"orders_{{{tokens_in(names.subject)}[2]}}"
+        raise table.fail("max_tables", f'is for tables by a token: table = "{form}"')
     what = {"stream": stream} if bucket is None else {"bucket": bucket}
     options = {**_extra_options(table.table("options")), **nats, **what}
     source = SourceConfig(
         name=name,
         stream=stream,
         bucket=bucket,
-        format=table.word("format", ("raw", "json", "advisory")),
+        format=value_format,
         table=prefix,
         token=token,
         max_tables=table.number("max_tables", MAX_TABLES) or MAX_TABLES,
@@ -446,7 +452,6 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     found = evolve(source, options=options, table="" if is_advisory else name)
     try:
         columns = ReadColumns(found.source_options)
-        _check_renames(table, found, columns)
         refuse_lone_delay(found.options)
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error
@@ -454,14 +459,21 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
         key = "payloads" if table.text("payloads") else "schema"
         raise table.fail(key, str(error)) from error
     partitions = partitions_of(table, found)
+    derived = [each.name for each in partitions if each.is_derived]
+    _check_renames(table, found, columns, [*columns.beside.names, BATCH_COLUMN, *derived])
     return evolve(found, partitions=partitions, files=files_of(table, found, partitions))
 
 
-def _check_renames(table: TomlTable, source: SourceConfig, columns: ReadColumns) -> None:
-    """Raise `ConfigError` unless each rename gives an earlier column the name of a member."""
+def _check_renames(
+    table: TomlTable, source: SourceConfig, columns: ReadColumns, added: Iterable[str]
+) -> None:
+    """Raise `ConfigError` unless each rename gives an earlier column the name of a member.
+
+    `added` are the columns of the table besides those of members.
+    """
     if source.renames and source.format != "json":
         raise table.fail("rename", 'needs format = "json", because other columns have fixed names')
-    taken = {name.lower() for name in (*columns.beside.names, BATCH_COLUMN)}
+    taken = {name.lower() for name in added}
     for old, new in source.renames.items():
         if new not in columns.payload.names:
             near_by = near(new, tuple(columns.payload.names))
@@ -539,7 +551,7 @@ def _refuse_prefix(file: str, source: SourceConfig, tables: list[str]) -> None:
         if name != prefix and name.startswith(prefix):
             raise ConfigError(
                 f"{file}: source {source.name}: table",
-                f"the tables by subject[{source.token}] have names that begin with"
+                f"the tables by token {source.token} have names that begin with"
                 f" {source.table!r}, as the table {name!r} does; choose another name for one of"
                 " them",
             )

@@ -28,9 +28,9 @@ def partitions_of(table: TomlTable, source: SourceConfig) -> tuple[Partition, ..
     texts = table.texts("partition_by")
     if not texts:
         return ()
-    subject = "subject" if source.format == "raw" else "_subject"
+    names = source.columns
     try:
-        return parse_partitions(texts, _columns(source), subject, source.seq_column)
+        return parse_partitions(texts, _columns(source), names.subject, names.seq)
     except OptionError as error:
         raise table.fail(error.option, error.reason) from error
 

@@ -41,6 +41,11 @@ class ColumnChange:
     texts: tuple[str, ...]
 
     @property
+    def old_names(self) -> set[str]:
+        """The names that no column has afterwards."""
+        return {name for names in self.sources.values() for name in names} - {*self.columns.names}
+
+    @property
     def read_columns(self) -> pa.Schema:
         """The columns with which the table is read: new types under the names that it has."""
         return pa.schema(

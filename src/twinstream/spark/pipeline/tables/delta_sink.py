@@ -38,20 +38,22 @@ from twinstream.spark.landing.partition_rows import partition_of, values_of, wit
 from twinstream.spark.landing.partitions import (
     changed_partitions,
     partition_columns,
+    with_names,
     with_partitions,
 )
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import BOUNDED, TableFiles, task_file
+from twinstream.spark.landing.table_files import TableFiles, task_file
 from twinstream.spark.landing.table_fit import check_columns, has_all
+from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
 from twinstream.spark.pipeline.tables.delta_place import (
     BOUNDED_COLUMNS,
+    BatchFiles,
     DeltaPlace,
     table_settings,
 )
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["DeltaBatch", "DeltaSink"]
@@ -213,7 +215,7 @@ class DeltaBatch:
         """Return the files of the batch as the log of the table describes them, sorted."""
         added = pa.table(delta.get_add_actions(flatten=True))
         found = added.filter(pc.starts_with(added.column("path"), f"{DATA}/{self._name}"))
-        files = [_logged(table, each) for each in found.to_pylist()]
+        files = [_logged(table, each, self._writer.seq) for each in found.to_pylist()]
         return sorted(files, key=lambda each: each.path)
 
 
@@ -398,9 +400,9 @@ class DeltaSink:
         """Yield the columns of a table, unless it does not exist."""
         delta = self._place.open(table)
         if delta is not None:
-            yield _arrow(delta.schema())
+            yield with_names(_arrow(delta.schema()), delta.metadata().partition_columns)
 
-    def change(self, table: str, change: ColumnChange) -> None:
+    def change(self, table: str, change: ColumnChange, source: SourceConfig) -> None:
         """Widen and rename columns of a table, in all rows, in one transaction.
 
         Raises `SchemaError`, before any change, if a row has two values of one column,
@@ -410,7 +412,7 @@ class DeltaSink:
         assert delta is not None, "a table that does not exist has no columns to change"
         attempt = self._place.files("_rewrite", "rewrite-")
         try:
-            files = attempt.into(table, _rewritten(table, delta, change, attempt.folder))
+            files = attempt.into(table, _rewritten(table, delta, change, source, attempt))
             self._check()
             with self._place.changed(table):
                 delta.create_write_transaction(
@@ -431,6 +433,8 @@ class DeltaSink:
                 raise self._place.failed(table, error) from error
         finally:
             attempt.close()
+        bounded, gone = _with_bounds(files), change.old_names
+        self._change(table, lambda delta: _set_bounded(delta, bounded, gone))
 
     def _has_columns(self, table: str, columns: pa.Schema) -> bool:
         """Return whether a change of the columns was stored, although its answer was an error."""
@@ -449,11 +453,10 @@ class DeltaSink:
         try:
             lake, added = self._place.lake, [each for inside in files.values() for each in inside]
             columns = schema_of(added, lake)
-            seq = seq_column(columns)
             finished: list[TaskFile] = []
             for file, own in zip(added, self._linked(added, batch.folder), strict=True):
                 place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
-                finished.append(task_file(place, footer, seq, lake=lake))
+                finished.append(task_file(place, footer, writer.seq, lake=lake))
             bare = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
             batch.put(table, finished, with_partitions(bare))
         finally:
@@ -478,9 +481,13 @@ class DeltaSink:
 
 
 def _rewritten(
-    table: str, delta: DeltaTable, change: ColumnChange, folder: Path | LakeOutput
+    table: str,
+    delta: DeltaTable,
+    change: ColumnChange,
+    source: SourceConfig,
+    attempt: BatchFiles,
 ) -> list[TaskFile]:
-    """Write each file of a table with other columns into `folder`, and return the new files.
+    """Write each file of a table with other columns, and return the files of the attempt.
 
     One file is in memory in parts at a time. deltalake itself would read the whole table ahead.
     """
@@ -489,10 +496,10 @@ def _rewritten(
     found: list[TaskFile] = []
     for fragment in rows.get_fragments():
         old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
-        new = TableFiles(folder)
+        new = TableFiles(attempt.folder, source.files)
         for part in changed_rows(table, old, change):
             new.add(Place(table), part)
-        found += new.finish(seq_column(change.columns))
+        found += new.finish(source.seq_column)
     return found
 
 
@@ -565,14 +572,9 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
             return int(low), int(high)  # sequences are decimals if uint64=decimal
 
 
-def _logged(table: str, values: Mapping[str, Any]) -> TaskFile:
+def _logged(table: str, values: Mapping[str, Any], seq: str) -> TaskFile:
     """Return a file as the log of a table describes it. The bounds are 0 if the log has none."""
-    bounds = [
-        (int(values[f"min.{name}"]), int(values[f"max.{name}"]))
-        for name in ("seq", "revision", "_seq", "_revision")
-        if values.get(f"min.{name}") is not None
-    ]
-    first, last = bounds[-1] if bounds else (0, 0)
+    first, last = (int(values.get(f"{end}.{seq}") or 0) for end in ("min", "max"))
     rows, size = values["num_records"] or 0, values["size_bytes"]
     return TaskFile(table, Path(values["path"]), rows, first, last, size)
 
@@ -602,7 +604,7 @@ def _fitting(
     Raises `SchemaError` if the columns or their partitions do not fit the table.
     """
     schema = Schema.from_arrow(columns)
-    further = {name for file in files for name in (*file.bounds, *file.nulls)} - {*BOUNDED}
+    further = _with_bounds(files)
     if delta is None:
         settings = table_settings(columns.names, further)
         delta = place.create(table, schema, partition_columns(columns), settings)
@@ -618,16 +620,24 @@ def _fitting(
             commit_properties=_ON_THIS_VERSION,
         )
         delta.update_incremental()
-    _add_bounded(delta, further)
+    _set_bounded(delta, further)
     return delta
 
 
-def _add_bounded(delta: DeltaTable, further: Collection[str]) -> None:
-    """Let readers use the bounds of further columns."""
+def _with_bounds(files: Iterable[TaskFile]) -> set[str]:
+    """Return the columns whose bounds files have."""
+    return {name for file in files for name in (*file.bounds, *file.nulls)}
+
+
+def _set_bounded(delta: DeltaTable, further: Collection[str], gone: Collection[str] = ()) -> None:
+    """Let readers use the bounds of further columns, and no longer of columns that are gone."""
     text = delta.metadata().configuration.get(BOUNDED_COLUMNS)
-    if further and text is not None and not {*further} <= {*text.split(",")}:
-        known = ",".join(sorted({*text.split(","), *further}))
-        delta.alter.set_table_properties({BOUNDED_COLUMNS: known})
+    if text is None:
+        return
+    known = {*text.split(",")}
+    wanted = {*known, *further} - {*gone}
+    if wanted != known:
+        delta.alter.set_table_properties({BOUNDED_COLUMNS: ",".join(sorted(wanted))})
         delta.update_incremental()
 
 

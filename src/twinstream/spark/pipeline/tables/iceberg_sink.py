@@ -25,6 +25,7 @@ from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns
+from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
 from twinstream.spark.pipeline.tables.iceberg_batch import IcebergBatch, landed, last_landed
 from twinstream.spark.pipeline.tables.iceberg_change import (
@@ -183,7 +184,7 @@ class IcebergSink:
             refuse_foreign(table, found.schema())
             yield arrow_columns(found.schema())
 
-    def change(self, table: str, change: ColumnChange) -> None:
+    def change(self, table: str, change: ColumnChange, source: SourceConfig) -> None:
         """Widen and rename columns of a table, as metadata and in one transaction.
 
         Raises `SchemaError`, before any change, if two columns would become one.

@@ -18,10 +18,12 @@ from twinstream.lake.letters_plan import LettersPlan
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.partition_rows import partition_of
+from twinstream.spark.landing.partitions import with_partitions
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit, file_schemas
 from twinstream.spark.landing.tables import Fitting, ParquetBatch, folders_in
+from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
 from twinstream.spark.pipeline.tables.parquet_files import Part, scanned
@@ -123,10 +125,10 @@ class ParquetSink:
                 new.put(home, [Part(old, others), Part(files)])
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
-        """Yield the columns of each file of a table, the newest file first."""
-        return file_schemas(self.folders.root / table)
+        """Yield the columns of a table for each of its files, the newest file first."""
+        return map(with_partitions, file_schemas(self.folders.root / table))
 
-    def change(self, table: str, change: ColumnChange) -> None:
+    def change(self, table: str, change: ColumnChange, source: SourceConfig) -> None:
         """Widen and rename columns of a table, in all rows, atomically.
 
         Raises `SchemaError`, before any change, if a row has two values of one column.

@@ -14,6 +14,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.tables import BatchWriter
+from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
 
 __all__ = ["LettersWriter", "Sink", "SourceWriter", "Writer"]
@@ -32,6 +33,11 @@ class Writer(Protocol):
         """The ID of the source, the same for all its batches."""
         ...
 
+    @property
+    def seq(self) -> str:
+        """The column with the sequences of the source, or with the revisions of its bucket."""
+        ...
+
 
 @frozen
 class SourceWriter:
@@ -39,6 +45,7 @@ class SourceWriter:
 
     name: str
     id: str
+    seq: str
 
 
 class LettersWriter:
@@ -52,6 +59,7 @@ class LettersWriter:
         # No source has a dot in its name.
         self.name: Final = f"{source.name}.letters"
         self.id: Final = f"{source.id}.letters.{plan.folder}"
+        self.seq: Final = source.seq
 
 
 class Sink(Protocol):
@@ -125,12 +133,13 @@ class Sink(Protocol):
     def schemas(self, table: str) -> Iterator[pa.Schema]:
         """Yield the columns of a table: those of its log, or of each file, the newest file first.
 
-        A table that does not exist has none.
+        They include the columns with the values of partitions, which `partition_columns` names. A
+        table that does not exist has none.
         """
         ...
 
-    def change(self, table: str, change: ColumnChange) -> None:
-        """Widen and rename columns of a table that exists, in all rows, atomically.
+    def change(self, table: str, change: ColumnChange, source: SourceConfig) -> None:
+        """Widen and rename columns of a table of a source, which exists, in all rows, atomically.
 
         Raises `SchemaError`, before any change, if a row has two values of one column.
         """

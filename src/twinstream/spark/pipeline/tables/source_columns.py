@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from twinstream.spark.decode import fields
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.partitions import changed_partitions, partition_columns
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.table_fit import has_all
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -26,24 +27,21 @@ def due_changes(
     Raises `SchemaError` if a table would not fit the schema even then.
     """
     for table, wanted in _wanted(source, tables):
-        known = unified(sink.schemas(table))
-        change = change_of(table, known, wanted, source.renames)
+        change = _change(table, unified(sink.schemas(table)), wanted, source)
         if change.texts:
-            _refuse_partitioned(table, source, change)
             yield table, change
 
 
 def refuse_old_columns(sink: Sink, source: SourceConfig, tables: Iterable[str]) -> None:
-    """Raise `SchemaError` if a table of a source does not fit the schema of the source.
+    """Raise `SchemaError` if a table of a source does not fit its schema or its partitions.
 
     Call this before a batch is planned, because a planned batch must be finished. If a rewrite
     would make the table fit, the error names the command.
     """
     for table, wanted in _wanted(source, tables):
         for known in sink.schemas(table):
-            change = change_of(table, known, wanted, source.renames)
+            change = _change(table, known, wanted, source)
             if change.texts:
-                _refuse_partitioned(table, source, change)
                 raise SchemaError(
                     f"the table {table} has other columns than the schema of source {source.name}"
                     f" ({'; '.join(change.texts)}): run twinstream pipeline rewrite first"
@@ -52,23 +50,31 @@ def refuse_old_columns(sink: Sink, source: SourceConfig, tables: Iterable[str]) 
                 break
 
 
-def _refuse_partitioned(table: str, source: SourceConfig, change: ColumnChange) -> None:
-    if source.partitions:
+def _change(table: str, known: pa.Schema, wanted: pa.Schema, source: SourceConfig) -> ColumnChange:
+    """Return the change of a table's columns. Its partitions and their columns cannot change."""
+    before, now = partition_columns(known), partition_columns(wanted)
+    # If the column of a partition has a new name, that is the reason to refuse.
+    if len(known) and [source.renames.get(each, each) for each in before] != now:
+        raise changed_partitions(table, before, now)
+    change = change_of(table, known, wanted, source.renames)
+    if change.texts and before:
         raise SchemaError(
             f"the table {table} has partitions, and other columns than the schema of source"
             f" {source.name} ({'; '.join(change.texts)}): the columns of partitioned tables cannot"
             " be changed, so name another table"
         )
+    return change
 
 
 def _wanted(source: SourceConfig, tables: Iterable[str]) -> Iterator[tuple[str, pa.Schema]]:
     """Yield tables of a source with the columns that its schema asks for.
 
-    Only JSON has a schema of the user.
+    Tables of advisories have no schema of the user.
     """
-    if source.format != "json":
+    if source.format == "advisory":
         return
     split = TableSplit(source.source_options, source.tables, batch=0)
     for table in tables:
         if table != source.dead_letters:
-            yield table, pa.schema(map(fields.bare_field, split.columns(table)))
+            columns = split.columns(table)
+            yield table, pa.schema(map(fields.bare_field, columns), columns.metadata)
