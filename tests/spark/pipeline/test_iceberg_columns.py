@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -76,10 +76,13 @@ def values(config: PipelineConfig, column: str) -> dict[int, Any]:
 def plain(value: Any) -> Any:
     """Return a value as JSON has it, without members that are null."""
     if isinstance(value, list):  # of structs, or of pairs of a map
-        pairs = all(isinstance(each, tuple) for each in value)
-        return plain(dict(value)) if pairs else [plain(each) for each in value]
+        items = cast("list[Any]", value)
+        if all(isinstance(each, tuple) for each in items):
+            return plain(dict(items))
+        return [plain(each) for each in items]
     if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items() if each is not None}
+        members = cast("dict[str, Any]", value)
+        return {name: plain(each) for name, each in members.items() if each is not None}
     return value
 
 

@@ -194,6 +194,24 @@ def test_a_commit_whose_answer_is_wrong(
     assert len(iceberg_table(own).snapshots()) == 2
 
 
+def test_a_table_of_which_the_catalog_says_wrongly_that_it_exists(
+    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
+) -> None:
+    """The namespace does not exist yet, so the catalog has not created the table."""
+    hits: list[S3Request] = []
+
+    def answer(request: S3Request) -> Fault:
+        if request.method != "POST" or not request.key.endswith("/tables") or hits:
+            return ""
+        hits.append(request)
+        return "409"
+
+    with behind_proxies(made, s3, bucket.prefix, answer) as (driven, _):
+        land_all(driven, FakeLeader(LAST))
+    assert len(hits) == 1
+    assert landed_in_catalog(on_iceberg(made, s3, bucket.prefix), tmp_path) == (LAST, LAST)
+
+
 def test_requests_of_a_batch_are_few_and_do_not_grow(
     s3: S3Server, made: PipelineConfig, bucket: ObjectFolder
 ) -> None:
@@ -209,7 +227,7 @@ def test_requests_of_a_batch_are_few_and_do_not_grow(
             counts.append((store.counts(), catalog.counts()))
     assert len(counts) == 14
     for stored, asked in counts[2:]:
-        assert (stored, asked) == ({"PUT": 9, "GET": 8}, {"GET": 4, "POST": 2})
+        assert (stored, asked) == ({"PUT": 9, "GET": 5}, {"GET": 4, "POST": 2})
 
 
 def test_snapshots_of_old_batches_expire(

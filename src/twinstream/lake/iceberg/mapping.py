@@ -25,7 +25,7 @@ def missing_mapping(metadata: TableMetadata) -> dict[str, str]:
         for number, column in index_by_id(schema).items():
             names[number].add(column.name)
     known = metadata.name_mapping()
-    present: set[tuple[int, str]] = set() if known is None else set(_pairs(known.root))
+    present = set[tuple[int, str]]() if known is None else set(_pairs(known.root))
     for number, name in present:
         names[number].add(name)
     wanted = NameMapping(_with_names(metadata.schema().name_mapping.root, names))

@@ -15,7 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 
-from twinstream.lake.errors import JournalError, StorageUnusable
+from twinstream.lake.errors import JournalError, StorageError, StorageUnusable
 from twinstream.lake.iceberg.catalog import LakeCatalog, catalog_properties, open_catalog
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of
 from twinstream.lake.iceberg.settings import CatalogSettings
@@ -99,6 +99,7 @@ class IcebergTables:
         Raises `StorageError` if the catalog refuses a request, or does not answer.
         """
         catalog, name = self._current(), self._identifier(table)
+        found: Table | None
 
         def new() -> Table:
             made: Table = catalog.create_table(name, schema, properties=_PROPERTIES)
@@ -116,9 +117,14 @@ class IcebergTables:
             return new()
 
         try:
-            found: Table = self.asked("create", table, create)
-        except TableAlreadyExistsError:
-            found = self.asked("read", table, lambda: catalog.load_table(name))
+            found = self.asked("create", table, create)
+        except TableAlreadyExistsError as error:
+            found = self.open(table)
+            if found is None:
+                raise StorageError(
+                    f"cannot create the table {self.name(table)}: the catalog {self.settings}"
+                    " answered that it exists, and does not have it; run the command again"
+                ) from error
         self._opened[table] = found
         return found
 

@@ -414,27 +414,34 @@ class DeltaSink:
         try:
             files = attempt.into(table, _rewritten(table, delta, change, source, attempt))
             self._check()
+            self._overwrite(table, delta, files, change.columns)
+        finally:
+            attempt.close()
+        bounded, gone = _with_bounds(files), change.old_names
+        self._change(table, lambda delta: _set_bounded(delta, bounded, gone))
+
+    def _overwrite(
+        self, table: str, delta: DeltaTable, files: Sequence[TaskFile], columns: pa.Schema
+    ) -> None:
+        """Replace all files and the columns of a version of a table that was read."""
+        try:
             with self._place.changed(table):
                 delta.create_write_transaction(
                     list(map(_added, files)),
                     "overwrite",
-                    Schema.from_arrow(change.columns),
+                    Schema.from_arrow(columns),
                     # A commit on a later version would remove rows that were not read.
                     commit_properties=_ON_THIS_VERSION,
                 )
         except CommitFailedError as error:
-            if not self._has_columns(table, change.columns):
+            if not self._has_columns(table, columns):
                 raise PipelineBusy(
                     f"another program has changed the table {table} meanwhile, so its columns were"
                     " not changed: run the command again"
                 ) from error
         except self._place.doubtful as error:
-            if not self._has_columns(table, change.columns):
+            if not self._has_columns(table, columns):
                 raise self._place.failed(table, error) from error
-        finally:
-            attempt.close()
-        bounded, gone = _with_bounds(files), change.old_names
-        self._change(table, lambda delta: _set_bounded(delta, bounded, gone))
 
     def _has_columns(self, table: str, columns: pa.Schema) -> bool:
         """Return whether a change of the columns was stored, although its answer was an error."""
