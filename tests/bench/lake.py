@@ -5,6 +5,9 @@ its end, in turns with each engine and into each kind of table. The CPU seconds 
 command and of all processes that it starts; the server's are not included. Every run checks its
 rows.
 
+With `--peers`, Spark, which reads the same payloads from files of JSON lines, and nats-py with
+pyarrow take part, too.
+
 With `--places`, it compares Iceberg with Delta tables on S3, and Delta tables on S3 with those on
 files, with the local engine. The S3 server's CPU seconds are not included either.
 """
@@ -30,7 +33,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.bench.processes import family
-from tests.bench.spark import SCHEMA, fill_stream
+from tests.bench.spark import SCHEMA, fill, fill_stream
 from tests.bench.suite import ROOT
 from tests.s3_server import BUCKET, S3Server, client_environment
 from tests.spark.iceberg import iceberg_table
@@ -43,6 +46,8 @@ from twinstream.testing import NatsServer
 SMALL: Final = 100
 ENGINES: Final = ("spark", "local")
 SINKS: Final = ("parquet", "delta")
+PEERS: Final = ("spark, files", "nats_py")
+"""Spark, which reads the payloads from files, and nats-py, which reads the same stream."""
 
 # The option of prctl with which orphans become children of this process, which then can wait for
 # them. Java may outlive the command for a moment.
@@ -66,29 +71,43 @@ def command(url: str, way: Way, s3: S3Server | None = None) -> tuple[float, floa
             + ("" if s3 is None else s3.toml(f"n{uuid.uuid4().hex}", catalog=sink == "iceberg"))
         )
         words = ["-m", "twinstream", "pipeline", "run", "--once", "--config", "orders.toml"]
-        before, cpu, began = len(family()), _children(), time.perf_counter()
-        with _Workers() as workers:
-            done = subprocess.run(
-                [sys.executable, *words],
-                cwd=folder,
-                env={
-                    **os.environ,
-                    **client_environment(),
-                    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-                },
-                capture_output=True,
-                text=True,
-            )
-        took = time.perf_counter() - began
-        if done.returncode:
-            raise click.ClickException(f"{way}: {done.stderr[-1500:]}")
-        while len(family()) > before:
-            os.waitpid(-1, os.WNOHANG)
-            time.sleep(0.05)
+        took, cpu = _measured(words, folder, str(way))
         rows = _rows(folder)
         if rows != count:
             raise click.ClickException(f"{way}: {rows} of {count} rows")
-        return took, _children() - cpu + workers.cpu
+        return took, cpu
+
+
+def peer(name: str, place: str, count: int, stream: str = "") -> tuple[float, float]:
+    """Let a peer write the table; return the seconds by the clock and the CPU seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = f"{folder}/orders"
+        words = ["-m", "tests.bench.lake_peers", name, place, *filter(None, [stream]), target]
+        found = _measured(words, Path(folder), name)
+        rows = sum(pq.read_metadata(file).num_rows for file in Path(target).rglob("*.parquet"))
+        if rows != count:
+            raise click.ClickException(f"{name}: {rows} of {count} rows")
+        return found
+
+
+def _measured(words: list[str], folder: Path, what: str) -> tuple[float, float]:
+    """Run Python in a folder; return the seconds by the clock and those of all processes' CPU."""
+    before, cpu, began = len(family()), _children(), time.perf_counter()
+    with _Workers() as workers:
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=folder,
+            env={**os.environ, **client_environment(), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+            capture_output=True,
+            text=True,
+        )
+    took = time.perf_counter() - began
+    if done.returncode:
+        raise click.ClickException(f"{what}: {done.stderr[-1500:]}")
+    while len(family()) > before:
+        os.waitpid(-1, os.WNOHANG)
+        time.sleep(0.05)
+    return took, _children() - cpu + workers.cpu
 
 
 def _rows(folder: Path) -> int:
@@ -152,8 +171,9 @@ def _children() -> float:
 @click.command()
 @click.option("--messages", default=1_000_000, show_default=True, type=click.IntRange(min=1000))
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--peers", is_flag=True, help="Measure Spark with files, and nats-py, too.")
 @click.option("--places", is_flag=True, help="Compare tables on S3, and on files.")
-def bench(messages: int, rounds: int, places: bool) -> None:
+def bench(messages: int, rounds: int, peers: bool, places: bool) -> None:
     """Measure the command with each engine."""
     ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
     if places:
@@ -162,13 +182,24 @@ def bench(messages: int, rounds: int, places: bool) -> None:
     ways = [
         (count, engine, sink) for count in (SMALL, messages) for sink in SINKS for engine in ENGINES
     ]
+    if peers:
+        ways += [(messages, name, "parquet") for name in PEERS]
     found: dict[Way, list[tuple[float, float]]] = {way: [] for way in ways}
-    with NatsServer() as server:
+    with NatsServer() as server, tempfile.TemporaryDirectory() as name:
+        files = Path(name) / "json"
+        fill(server.url, messages, files)
         for count in (SMALL, messages):
             fill_stream(server.url, stream_of(count), count)
         for number in range(rounds):
             for way in ways if number % 2 == 0 else reversed(ways):
-                found[way].append(command(server.url, way))
+                count, engine, _ = way
+                if engine == "nats_py":
+                    run = peer(engine, server.url, count, stream_of(count))
+                elif engine == "spark, files":
+                    run = peer("spark", str(files), count)
+                else:
+                    run = command(server.url, way)
+                found[way].append(run)
     table = plain_table("messages", "tables", "engine", "s", "CPU s", "to Spark", "of each round")
     for way, runs in found.items():
         count, engine, sink = way

@@ -94,7 +94,7 @@ def test_a_commit_on_a_state_of_another_driver_is_refused_without_the_property(
     set_property(config, "commit.retry.num-retries", None)
     columns = [pa.array([value], pa.int64()) for value in (26, 26, 3)]
     rows = pa.RecordBatch.from_arrays(columns, ["id", "_seq", "_batch_id"])
-    drivers = [open_sink(config).batch(3, SourceWriter("orders", "id")) for _ in range(2)]
+    drivers = [open_sink(config).batch(3, SourceWriter("orders", "id", "_seq")) for _ in range(2)]
     attempts = [TableFiles(each.prepared(["orders"], lambda _: rows.schema)) for each in drivers]
     for driver, files in zip(drivers, attempts, strict=True):
         files.add(Place("orders"), rows)
@@ -332,9 +332,11 @@ def test_a_table_that_another_program_has_made_since_is_left_alone(
     table = catalog.create_table(name, rows.schema)
     for _ in range(2):
         table.append(rows)
+    theirs = {each.snapshot_id for each in table.snapshots()}
     stored(config, "data/orders-000000001-ab.parquet")
     assert vacuum(config, keep=0) == []
-    assert len(iceberg_table(config).snapshots()) == 2
+    # The first command that locks the tables adds an empty snapshot.
+    assert theirs < {each.snapshot_id for each in iceberg_table(config).snapshots()}
 
 
 def test_files_of_two_tables_in_one_folder_stay(config: PipelineConfig, leader: FakeLeader) -> None:

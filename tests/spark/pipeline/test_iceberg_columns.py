@@ -243,5 +243,7 @@ def test_commits_on_a_state_before_a_renewal_fail(config: PipelineConfig, tmp_pa
     assert landed_in_catalog(config, tmp_path) == (9, 9)
     land_all(config, FakeLeader(25))
     assert landed_in_catalog(config, tmp_path) == (25, 25)
-    assert open_sink(config).batch(3, SourceWriter("orders", "id")).existing("ord") == ["orders"]
+    assert open_sink(config).batch(3, SourceWriter("orders", "id", "_seq")).existing("ord") == [
+        "orders"
+    ]
     assert open_sink(config).existing("none") == []

@@ -286,7 +286,7 @@ def test_credentials_that_expire_are_renewed(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(keys.config))
     with S3Proxy(s3.url, keys.fault) as proxy:
         folder = s3.folder(
-            "short", proxy.url, access_key_env="", secret_key_env="", profile="short"
+            tmp_path.name, proxy.url, access_key_env="", secret_key_env="", profile="short"
         )
         driven = evolve(config, path=folder)
         leader, deadline = FakeLeader(10), Deadline.after(120)
