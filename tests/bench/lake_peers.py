@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ import nats
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
+from nats.js.api import ConsumerConfig
 
 from tests.bench.spark import DDL
 from twinstream.spark import local_session
@@ -54,7 +56,11 @@ async def by_nats_py(url: str, stream: str, target: str) -> None:
     connection = await nats.connect(url)
     jet = connection.jetstream()
     left = (await jet.stream_info(stream)).state.messages
-    consumer = await jet.pull_subscribe(">", durable="peer", stream=stream)
+    # By default, the server stops at 1,000 messages without acknowledgement.
+    config = ConsumerConfig(max_ack_pending=10 * _FETCHED)
+    consumer = await jet.pull_subscribe(
+        ">", durable=f"peer-{uuid.uuid4().hex}", stream=stream, config=config
+    )
     with closing(pq.ParquetWriter(f"{target}/part.parquet", _COLUMNS)) as writer:
         held: list[bytes] = []
         while left:
