@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_
 from twinstream.lake.iceberg.file_io import ObjectFileIO
 from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.client import current_credentials
+from twinstream.lake.objects.credentials import environment_variable
 from twinstream.lake.objects.folder import StorageSettings
 
 __all__ = ["LakeCatalog", "catalog_properties", "open_catalog"]
@@ -109,10 +109,4 @@ def _reason(settings: CatalogSettings, error: Exception) -> str:
 
 
 def _variable(name: str) -> str:
-    value = os.environ.get(name)
-    if not value:
-        raise StorageUnusable(
-            f"the environment variable {name}, which [catalog] names, is not set; set it for the"
-            " pipeline"
-        )
-    return value
+    return environment_variable(name, "[catalog]", "the pipeline")

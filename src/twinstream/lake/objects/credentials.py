@@ -23,7 +23,7 @@ from attrs import field, frozen
 from twinstream.lake.errors import StorageUnusable
 from twinstream.lake.objects.folder import StorageSettings
 
-__all__ = ["Credentials", "Renewed", "credentials_of"]
+__all__ = ["Credentials", "Renewed", "credentials_of", "environment_variable"]
 
 # The longest time before the expiry at which credentials are renewed. Credentials that live shortly
 # are renewed after half of their life.
@@ -100,11 +100,21 @@ def _environment_credentials(storage: StorageSettings) -> Credentials:
 
 
 def _variable(name: str) -> str:
+    return environment_variable(
+        name, "[storage]", "the pipeline, and with Spark on a cluster also for the executors"
+    )
+
+
+def environment_variable(name: str, section: str, program: str) -> str:
+    """Return the value of a variable that a section of the file names.
+
+    Raises `StorageUnusable` if it is not set. `program` says for which programs to set it.
+    """
     value = os.environ.get(name)
     if not value:
         raise StorageUnusable(
-            f"the environment variable {name}, which [storage] names, is not set; set it for the"
-            " pipeline, and with Spark on a cluster also for the executors"
+            f"the environment variable {name}, which {section} names, is not set; set it for"
+            f" {program}"
         )
     return value
 

@@ -9,11 +9,11 @@ from typing import Final
 
 from attrs import frozen
 
+from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
-from twinstream.spark.pipeline.maintenance.refuse_iceberg import refuse_iceberg
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import STATE, Folders
 from twinstream.spark.pipeline.state.landed_rows import tables_of
@@ -60,11 +60,12 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
         CheckpointError: if the tables have a part of an unfinished batch.
         SparkSourceError: for Iceberg tables.
     """
-    instead = (
-        "use the maintenance of the catalog, or a program that rewrites data files, such as Spark"
-        " with CALL catalog.system.rewrite_data_files('namespace.table')"
-    )
-    refuse_iceberg(config, "compact", instead)
+    if config.sink == "iceberg":
+        raise SparkSourceError(
+            "pipeline compact is not for Iceberg tables: use the maintenance of the catalog, or a"
+            " program that rewrites data files, such as Spark with CALL"
+            " catalog.system.rewrite_data_files('namespace.table')"
+        )
     folders = Folders.of(config.path)
     with maintenance_lock(config, "compact") as held:
         for table in all_tables(config):

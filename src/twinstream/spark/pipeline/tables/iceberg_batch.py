@@ -22,7 +22,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 
 from twinstream.lake.errors import JournalError
-from twinstream.lake.iceberg.columns import arrow_columns
 from twinstream.lake.iceberg.data_files import bounds_of, data_file, path_of
 from twinstream.lake.iceberg.mapping import missing_mapping
 from twinstream.lake.iceberg.retention import trim
@@ -40,7 +39,6 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
     iceberg_schema,
     transaction_on,
 )
-from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import Writer
 
 __all__ = ["IcebergBatch", "landed", "last_landed"]
@@ -204,8 +202,7 @@ class IcebergBatch:
 
         A file that another program has merged may have rows of other batches. So its rows are read.
         """
-        schema, path = table.schema(), path_of(file.file_path)
-        column = seq_column(arrow_columns(schema))
+        schema, path, column = table.schema(), path_of(file.file_path), self._writer.seq
         batches, seqs = (bounds_of(file, schema, each) for each in (BATCH_COLUMN, column))
         rows = file.record_count
         if seqs is None or batches != (self._number, self._number):

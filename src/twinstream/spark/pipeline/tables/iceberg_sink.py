@@ -156,25 +156,24 @@ class IcebergSink:
         """Replace all rows of batches with the rows of files, in one transaction.
 
         The files are in the folder of the table. Without files, the rows of a batch are removed. A
-        file that also has rows of other batches,
-        because another program has merged files, is written again without those rows. Raises
-        `SchemaError`, before any change, if the columns of the files do not fit the table.
+        file that also has rows of other batches, because another program has merged files, is
+        written again without those rows. Raises `SchemaError`, before any change, if the columns of
+        the files do not fit the table.
         """
         files = [file for inside in batches.values() for file in inside]
         self.check(table, files)
         if not files and self._tables.open(table) is None:
             return
-        found = self._existing(table, schema_of(files, self.lake))
+        columns = schema_of(files, self.lake)
+        found = self._existing(table, columns)
         output = LakeOutput(self.lake, "replaced-", {table: home_of(found)})
-        replacement = Replacement(table, batches.keys(), self._task_files(table, files), output)
+        added = self._task_files(table, files, seq_column(columns)) if files else ()
+        replacement = Replacement(table, batches.keys(), added, output)
         changed(self._tables, table, replacement)
 
-    def _task_files(self, table: str, files: Sequence[Path]) -> tuple[TaskFile, ...]:
-        """Return files of the lake as a task reports them."""
-        if not files:
-            return ()
-        lake, seq = self.lake, seq_column(schema_of(files, self.lake))
-        place = Place(table)
+    def _task_files(self, table: str, files: Sequence[Path], seq: str) -> tuple[TaskFile, ...]:
+        """Return files of the lake as a task reports them. `seq` is the column of sequences."""
+        lake, place = self.lake, Place(table)
         return tuple(task_file(place, Footer.of(each, lake), seq, lake=lake) for each in files)
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
@@ -211,7 +210,7 @@ class IcebergSink:
         found = schema_of(paths, self.lake)
         columns = pa.schema([each.remove_metadata() for each in found])
         batch.prepared([table], lambda _: columns)
-        batch.put(table, self._task_files(table, paths), columns)
+        batch.put(table, self._task_files(table, paths, writer.seq), columns)
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""
