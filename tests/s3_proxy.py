@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 
-__all__ = ["Fault", "S3Proxy", "S3Request", "cut_off"]
+__all__ = ["Fault", "S3Proxy", "S3Request"]
 
 Fault = Literal[
     "200", "409", "412", "500", "501", "503", "time-out", "closed", "lost", "expired", ""
@@ -200,22 +200,3 @@ class S3Proxy:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-def cut_off(after: int, fault: Fault) -> Callable[[S3Request], Fault]:
-    """Return what happens to requests: some are answered, one has the fault, the rest is refused.
-
-    That is how the server sees a driver that dies. It may have carried out its last request.
-    """
-    seen = 0
-    lock = threading.Lock()
-
-    def answer(_: S3Request) -> Fault:
-        nonlocal seen
-        with lock:
-            seen += 1
-            if seen <= after:
-                return ""
-            return fault if seen == after + 1 else "expired"
-
-    return answer

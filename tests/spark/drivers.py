@@ -7,10 +7,13 @@ number. Their subjects are `s.a` and `s.b`, in turn.
 from __future__ import annotations
 
 import json
+import random
+import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import obstore
 import pyarrow as pa
@@ -19,7 +22,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
+from twinstream.core.deadline import Deadline
 from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.lake.errors import StorageError
 from twinstream.lake.journal import Journal
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.client import bucket_of, delta_options
@@ -39,6 +44,9 @@ from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.stream_state import StreamState
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Server
 
 SOURCE: Final = (
     'stream = "S"\nname = "orders"\ntable = "orders"\nformat = "json"\nschema = "order.json"\n'
@@ -220,3 +228,34 @@ def beside(config: PipelineConfig, number: int, url: str = "") -> PipelineConfig
     if url:
         path = evolve(path, storage=evolve(path.storage, endpoint=url, timeout=1.0))
     return evolve(config, path=path)
+
+
+def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
+    """Return the first sequence of each landed batch, and the one after its last."""
+    return [(each.start, each.end) for each in journal_in(config).entries().values()]
+
+
+def land_through_a_kill(
+    config: PipelineConfig, server: S3Server, last: int, *, within: float
+) -> None:
+    """Land a stream while its S3 server is killed and started again.
+
+    The kill is at most `within` seconds after the start. The driver goes on after an error, as a
+    source that is restarted does.
+    """
+
+    def land() -> None:
+        deadline = Deadline.after(240)
+        while True:
+            try:
+                return land_all(config, FakeLeader(last))
+            except StorageError:
+                assert not deadline.expired()
+                time.sleep(0.2)
+
+    with ThreadPoolExecutor() as pool:
+        driver = pool.submit(land)
+        time.sleep(random.uniform(0.0, within))
+        server.kill()
+        server.start()
+        driver.result(300)

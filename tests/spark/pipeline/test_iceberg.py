@@ -27,6 +27,7 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     batches_of,
+    bounds,
     changed,
     journal_in,
     land_all,
@@ -73,10 +74,6 @@ def config(tmp_path: Path, s3: S3Server, bucket: ObjectFolder) -> PipelineConfig
 @pytest.fixture
 def leader() -> FakeLeader:
     return FakeLeader(LAST)
-
-
-def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in journal_in(config).entries().values()]
 
 
 def check(config: PipelineConfig, folder: Path, last: int = LAST) -> None:

@@ -26,12 +26,13 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     batches_of,
+    bounds,
     journal_in,
     land_all,
+    land_through_a_kill,
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of, write_config
-from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
@@ -70,10 +71,6 @@ def behind_proxies(
             on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=timeout),
             [store, catalog],
         )
-
-
-def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in journal_in(config).entries().values()]
 
 
 def sampled(points: list[tuple[int, Fault]], short: int) -> tuple[int, list[tuple[int, Fault]]]:
@@ -324,27 +321,6 @@ def test_soak_the_server_is_killed(made: PipelineConfig, tmp_path: Path) -> None
     with S3Server() as server:
         for number in range(rounds(1, 20)):
             driven = on_iceberg(made, server, f"killed{number}")
-            errors: list[BaseException] = []
-
-            def work(driven: PipelineConfig = driven, errors: list[BaseException] = errors) -> None:
-                deadline = Deadline.after(240)
-                while True:
-                    try:
-                        return land_all(driven, FakeLeader(65))
-                    except StorageError:
-                        assert not deadline.expired()
-                        time.sleep(0.2)
-                    except BaseException as error:
-                        errors.append(error)
-                        raise
-
-            driver = threading.Thread(target=work)
-            driver.start()
-            time.sleep(random.uniform(0.0, 1.5))
-            server.kill()
-            server.start()
-            driver.join(300)
-            assert not driver.is_alive()
-            assert errors == []
+            land_through_a_kill(driven, server, 65, within=1.5)
             assert landed_in_catalog(driven, tmp_path) == (65, 65)
             state(f"round {number}: exact")

@@ -23,6 +23,7 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     batches_of,
+    bounds,
     changed,
     journal_in,
     land_all,
@@ -57,10 +58,6 @@ def leader() -> FakeLeader:
 
 def store_of(config: PipelineConfig) -> LocalStore:
     return LocalStore(Folders(config.path).state)
-
-
-def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in journal_in(config).entries().values()]
 
 
 def test_a_driver_that_dies_at_any_call_of_the_store(tmp_path: Path, leader: FakeLeader) -> None:

@@ -11,7 +11,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,9 +30,11 @@ from tests.spark.drivers import (
     FakeLeader,
     batches_of,
     beside,
+    bounds,
     changed,
     journal_in,
     land_all,
+    land_through_a_kill,
     landed_on_s3,
 )
 from tests.spark.pipelines import config_of, write_config
@@ -70,10 +71,6 @@ def config(tmp_path: Path, bucket: ObjectFolder) -> PipelineConfig:
 @pytest.fixture
 def leader() -> FakeLeader:
     return FakeLeader(LAST)
-
-
-def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in journal_in(config).entries().values()]
 
 
 def check(config: PipelineConfig, folder: Path, last: int = LAST) -> None:
@@ -222,28 +219,7 @@ def test_soak_the_server_is_killed(config: PipelineConfig, tmp_path: Path) -> No
     with S3Server() as server:
         for number in range(rounds(1, 20)):
             driven = evolve(config, path=server.folder(f"killed{number}", timeout=5.0))
-            errors: list[BaseException] = []
-
-            def work(driven: PipelineConfig = driven, errors: list[BaseException] = errors) -> None:
-                deadline = Deadline.after(240)
-                while True:
-                    try:
-                        return land_all(driven, FakeLeader(95))
-                    except StorageError:
-                        assert not deadline.expired()
-                        time.sleep(0.2)
-                    except BaseException as error:
-                        errors.append(error)
-                        raise
-
-            driver = threading.Thread(target=work)
-            driver.start()
-            time.sleep(random.uniform(0.0, 0.5))
-            server.kill()
-            server.start()
-            driver.join(300)
-            assert not driver.is_alive()
-            assert errors == []
+            land_through_a_kill(driven, server, 95, within=0.5)
             check(driven, tmp_path, 95)
             state(f"round {number}: exact")
 

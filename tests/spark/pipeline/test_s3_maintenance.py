@@ -20,7 +20,8 @@ from deltalake import DeltaTable
 import js_sync
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.s3_proxy import Fault, S3Proxy, S3Request, cut_off
+from tests.proxy_faults import cut_off
+from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import rounds, state
 from tests.spark.drivers import (
