@@ -52,3 +52,10 @@ def test_a_large_file_is_sent_in_parts(s3: S3Server, bucket: ObjectFolder) -> No
 def test_a_file_that_is_not_there_is_named(bucket: ObjectFolder) -> None:
     with pytest.raises(StorageError, match=f"cannot read {bucket}/t/none: the server answered 404"):
         ds.dataset(["t/none"], filesystem=arrow_files(bucket)).to_table()
+
+
+def test_a_size_that_is_refused_is_explained(s3: S3Server, bucket: ObjectFolder) -> None:
+    with S3Proxy(s3.url, lambda _: "expired") as proxy:
+        files = arrow_files(s3.folder(bucket.prefix, proxy.url))
+        with pytest.raises(StorageError, match="cannot read .*t/none: the server refuses access"):
+            files.get_file_info("t/none")

@@ -546,6 +546,24 @@ def test_soak_a_rewrite_that_dies_at_any_request(
     state(f"{len(tried)} of {len(points)} points, all exact")
 
 
+def test_a_rewrite_that_cannot_read_the_table_says_why(
+    s3: S3Server, config: PipelineConfig, tmp_path: Path
+) -> None:
+    def refused(request: S3Request) -> Fault:
+        is_read = request.method in ("GET", "HEAD") and "/orders/data/" in request.key
+        return "expired" if is_read else ""
+
+    own = with_schema(beside(config, 0), **ORDER)
+    land_all(own, FakeLeader(12), engine=FakeEngine(payload=lambda seq: b'{"id": %d}' % seq))
+    vacuum(own)
+    with (
+        S3Proxy(s3.url, refused) as proxy,
+        pytest.raises(StorageError, match=r"cannot read \S+/orders/data/\S+: the server refuses"),
+    ):
+        rewritten(beside(config, 0, proxy.url))
+    check_columns(own, tmp_path, 12, finished=False)
+
+
 def test_a_rewrite_whose_answer_is_lost_is_done(
     s3: S3Server, config: PipelineConfig, tmp_path: Path
 ) -> None:

@@ -127,10 +127,11 @@ class _ObjectFiles(FileSystemHandler):
         import obstore
 
         folder, key = self._folder.located(path)
-        try:
-            found = obstore.head(bucket_of(folder), key)
-        except FileNotFoundError:
-            return FileInfo(path, FileType.NotFound)
+        with requests(folder, "read", key) as client:
+            try:
+                found = obstore.head(client, key)
+            except FileNotFoundError:
+                return FileInfo(path, FileType.NotFound)
         return FileInfo(path, FileType.File, size=found["size"])
 
     def open_input_file(self, path: str) -> pa.NativeFile:

@@ -27,8 +27,10 @@ import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
+from pyarrow.fs import FileSystem, SubTreeFileSystem
 
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import PipelineBusy
@@ -412,7 +414,11 @@ class DeltaSink:
         assert delta is not None, "a table that does not exist has no columns to change"
         attempt = self._place.files("_rewrite", "rewrite-")
         try:
-            files = attempt.into(table, _rewritten(table, delta, change, source, attempt))
+            store = SubTreeFileSystem(
+                str(self._place.path(table, "")), arrow_files(self._place.lake)
+            )
+            written = _rewritten(table, delta, store, change, source, attempt)
+            files = attempt.into(table, written)
             self._check()
             self._overwrite(table, delta, files, change.columns)
         finally:
@@ -490,16 +496,20 @@ class DeltaSink:
 def _rewritten(
     table: str,
     delta: DeltaTable,
+    store: FileSystem,
     change: ColumnChange,
     source: SourceConfig,
     attempt: BatchFiles,
 ) -> list[TaskFile]:
     """Write each file of a table with other columns, and return the files of the attempt.
 
-    One file is in memory in parts at a time. deltalake itself would read the whole table ahead.
+    One file is in memory in parts at a time. deltalake itself would read the whole table ahead. Its
+    own `store` would neither renew credentials nor explain its errors.
     """
     opened: Any = delta  # the types of its method are not complete
-    rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(schema=change.read_columns)
+    rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(
+        filesystem=store, schema=change.read_columns
+    )
     found: list[TaskFile] = []
     for fragment in rows.get_fragments():
         old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
