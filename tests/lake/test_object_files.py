@@ -57,5 +57,5 @@ def test_a_file_that_is_not_there_is_named(bucket: ObjectFolder) -> None:
 def test_a_size_that_is_refused_is_explained(s3: S3Server, bucket: ObjectFolder) -> None:
     with S3Proxy(s3.url, lambda _: "expired") as proxy:
         files = arrow_files(s3.folder(bucket.prefix, proxy.url))
-        with pytest.raises(StorageError, match="cannot read .*t/none: the server refuses access"):
+        with pytest.raises(StorageError, match=r"cannot read .*t/none: the server refuses access"):
             files.get_file_info("t/none")

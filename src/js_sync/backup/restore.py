@@ -66,6 +66,9 @@ _PAUSE: Final = 0.05
 # What to do if the outcome is unknown, as the end of a message.
 _UNKNOWN: Final = "the stream's info tells whether the server completed it"
 
+# A part of the server's error if the stream has messages that this restore did not store.
+_FOUND_MESSAGES: Final = "expected sequence does not match"
+
 
 @frozen
 class _Wish:
@@ -226,8 +229,13 @@ class _Sending:
             return  # `_lost` handles these.
         if self._is_complete and not isinstance(error, JetStreamError):
             error.add_note(f"the server may complete {self._backup.stream_name}: {_UNKNOWN}")
-        else:
-            self.give_up(error)
+            return
+        self.give_up(error)
+        if isinstance(error, JetStreamError) and _FOUND_MESSAGES in str(error):
+            error.add_note(
+                f"if a restore of {self._backup.stream_name} was just interrupted, the server"
+                " may have found its messages; restore again"
+            )
 
     def _lost(self, error: ConnectionLost | NoResponders) -> ConnectionLost | NoResponders:
         """Return the error to raise after the connection, or the restoring server, was lost."""

@@ -629,6 +629,24 @@ async def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error
         assert getattr(caught.value, "__notes__", []) == []
 
 
+async def test_a_restore_that_finds_messages_of_another_says_what_to_do(tmp_path):
+    saved(tmp_path)
+    found = "restore failed: failed to store message sequence 1: expected sequence does not match"
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.15.1")
+        take_chunks(peer, refusal(10062, found))
+        no_longer_listen(peer)
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
+
+    async with scripted(script) as connection:
+        with pytest.raises(js.JetStreamError, match="sequence 1") as caught:
+            await restore_stream(connection.jetstream(), tmp_path)
+        (note,) = caught.value.__notes__
+        assert note.endswith("restore again")
+
+
 async def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
     saved(tmp_path)
 
