@@ -63,19 +63,26 @@ def created(call):
 
 def healthy(stream):
     """Return the leader of a stream once all of its replicas are current."""
+    found = []
 
     def look():
         try:
             cluster = (stream.info(timeout=2)).cluster
         except js.TwinstreamError as error:
             if is_passing(error):
+                found[:] = [error]
                 return None
             raise
         replicas = cluster.replicas or []
+        found[:] = [cluster]
         whole = len(replicas) == 2 and all(each.current and not each.offline for each in replicas)
         return cluster.leader if whole else None
 
-    return eventually(look, patience=90)
+    try:
+        return eventually(look, patience=90)
+    except AssertionError as error:
+        error.add_note(f"the last answer about the stream {stream.name}: {found}")
+        raise
 
 
 def lead(connection, stream, node):

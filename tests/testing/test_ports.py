@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import socket
+import sys
+from contextlib import ExitStack
+from subprocess import PIPE, Popen
+from typing import Final
 
 import pytest
 
 from tests.tuned import Tuned
 from twinstream.testing.config import HOST
 from twinstream.testing.ports import free_ports
+
+_ASK: Final = """
+from twinstream.testing.ports import free_ports
+print(*free_ports(150), flush=True)
+input()
+"""
 
 
 def test_ports_are_free_and_differ() -> None:
@@ -26,10 +36,25 @@ def test_ports_lie_below_those_that_systems_hand_out() -> None:
 
 
 def test_used_port_is_skipped(tuned: Tuned) -> None:
-    tuned("port lane", 4)
+    tuned("port lane", 5)
     with socket.socket() as holder:
         [taken] = free_ports(1)
         holder.bind((HOST, taken))
         assert taken not in free_ports(3)
         with pytest.raises(OSError, match="no 4 free ports"):
             free_ports(4)
+
+
+def test_processes_share_no_ports() -> None:
+    """Not even ports of a server that is down at the moment."""
+    found: set[int] = set()
+    with ExitStack() as stack:
+        for _ in range(6):
+            asking = Popen([sys.executable, "-c", _ASK], stdin=PIPE, stdout=PIPE, text=True)
+            stack.enter_context(asking)
+            stack.callback(asking.kill)
+            assert asking.stdout is not None
+            ports = {int(each) for each in asking.stdout.readline().split()}
+            assert len(ports) == 150
+            assert not ports & found
+            found |= ports

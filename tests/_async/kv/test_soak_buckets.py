@@ -173,6 +173,25 @@ async def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
         assert numbers == list(range(len(numbers)))
 
 
+async def chunks_of(store, key, content):
+    """Return which chunks of a content the leader has, in the order of the stream."""
+    info = await store.info(key)
+    size = 128 * 1024
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    stream, found = stream_in(store), []
+    async with stream.read(subjects=f"$O.{store.bucket}.C.{info.nuid}") as read:
+        async for message in read:
+            index = chunks.index(message.data) if message.data in chunks else "another"
+            found.append((message.seq, index, message.headers.get("Nats-Msg-Id")))
+    again = []
+    for _ in range(10):
+        try:
+            again.append(await store.get_bytes(key) == content)
+        except js.DigestMismatch:
+            again.append("mismatch")
+    return f"{info}: {len(chunks)} chunks of {len(content)} bytes; {found}; {again}"
+
+
 async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
     troubles = rounds(4, 63)
     chance = random.Random(name)
@@ -233,7 +252,11 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         assert read
         for key, content in last.items():
             # The cluster may still be busy with what happened to it.
-            assert await other.get_bytes(key, idle_timeout=60) == content
+            try:
+                assert await other.get_bytes(key, idle_timeout=60) == content
+            except js.DigestMismatch as error:
+                error.add_note(await chunks_of(store, key, content))
+                raise
         for key in known:
             with suppress(js.ObjectNotFound):
                 assert await other.get_bytes(key, idle_timeout=60) in known[key]

@@ -172,6 +172,25 @@ def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
         assert numbers == list(range(len(numbers)))
 
 
+def chunks_of(store, key, content):
+    """Return which chunks of a content the leader has, in the order of the stream."""
+    info = store.info(key)
+    size = 128 * 1024
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    stream, found = stream_in(store), []
+    with stream.read(subjects=f"$O.{store.bucket}.C.{info.nuid}") as read:
+        for message in read:
+            index = chunks.index(message.data) if message.data in chunks else "another"
+            found.append((message.seq, index, message.headers.get("Nats-Msg-Id")))
+    again = []
+    for _ in range(10):
+        try:
+            again.append(store.get_bytes(key) == content)
+        except js.DigestMismatch:
+            again.append("mismatch")
+    return f"{info}: {len(chunks)} chunks of {len(content)} bytes; {found}; {again}"
+
+
 def test_objects_in_a_cluster_in_trouble(own_cluster, name):
     troubles = rounds(4, 63)
     chance = random.Random(name)
@@ -230,7 +249,11 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         assert read
         for key, content in last.items():
             # The cluster may still be busy with what happened to it.
-            assert other.get_bytes(key, idle_timeout=60) == content
+            try:
+                assert other.get_bytes(key, idle_timeout=60) == content
+            except js.DigestMismatch as error:
+                error.add_note(chunks_of(store, key, content))
+                raise
         for key in known:
             with suppress(js.ObjectNotFound):
                 assert other.get_bytes(key, idle_timeout=60) in known[key]
