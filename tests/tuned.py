@@ -47,6 +47,7 @@ CONSTANTS: Final = {
     "push silence": "twin.consume.push_buffer._SILENCE",
     "result skew": "twin.exactly_once.stored_results._SKEW",
     "session goodbye": "twin.client.session._GOODBYE",
+    "socket close time": "js_async.runtime.socket_link._CLOSE_TIME",
 }
 
 

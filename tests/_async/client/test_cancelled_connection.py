@@ -30,6 +30,12 @@ async def test_connection_with_cancelled_close_is_closed():
         assert connection.is_closed
 
 
+async def test_close_waits_no_longer_than_until_the_socket_is_closed(server, tuned):
+    connection = await js.connect(server.url)
+    tuned("socket close time", 300)
+    await asyncio.wait_for(connection.close(), 60)
+
+
 async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
     """A peer that closed its side has ended the connection, even if data for it is unwritten."""
 

@@ -22,7 +22,7 @@ from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.observe import Observer
 from twinstream.permissions import consume, permissions
-from twinstream.testing import FakeServer
+from twinstream.testing import FakeServer, Proxy
 
 __all__ = ["world"]
 
@@ -206,6 +206,34 @@ async def test_waiter_for_a_response_is_notified_of_a_lost_connection(error):
             return server.reached("asked")
 
         await together(ask, cut)
+        await connected.close()
+
+
+async def test_a_call_waits_until_the_client_has_reconnected(server, name):
+    async def ignored(error):
+        pass
+
+    async def is_cut():
+        return not connected.is_connected
+
+    with Proxy(server.url) as proxy:
+        connected = await nats.connect(
+            proxy.url, error_cb=ignored, reconnect_time_wait=0.1, max_reconnect_attempts=-1
+        )
+        jet = js.from_nats(connected, timeout=30)
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        proxy.refuse = True
+        proxy.cut()
+        await eventually(is_cut)
+
+        async def publish():
+            return await jet.publish(name, b"tea")
+
+        async def repair():
+            proxy.refuse = False
+
+        ack, _ = await together(publish, repair)
+        assert ack.seq == 1
         await connected.close()
 
 

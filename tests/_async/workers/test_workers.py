@@ -14,6 +14,7 @@ from js_async.consume.message import Message
 from js_async.workers import DeadLetters, HandlerFailed, Reject, TryLater, Worker
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere
+from js_async.workers.redeliveries import Redeliveries
 from js_async.workers.settings import WorkSettings
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, settled
@@ -362,6 +363,29 @@ async def test_lost_acknowledgement_is_repeated(server, name, whose):
                 looked = await direct.jetstream().get_consumer(name, "c")
                 await eventually(settled, looked, 1)
             assert len(seen) == 1
+
+
+async def test_settings_are_requested_after_the_first_redelivery():
+    asked = []
+
+    class Known:
+        async def info(self):
+            asked.append("info")
+            raise js.RequestTimeout("by the test")
+
+    class Empty:
+        async def earlier(self, _):
+            return None, False
+
+    redeliveries = Redeliveries(Known(), None, Empty(), None)
+    first, again = (
+        Message((b"s.1", b"$JS.ACK.S.C.%d.1.1.1700000000.0" % count, 0, b""), None)
+        for count in (1, 2)
+    )
+    assert not await redeliveries.is_known(first)
+    assert not asked
+    assert not await redeliveries.is_known(again)
+    assert asked
 
 
 async def test_returned_message_is_not_a_repeat_when_redelivered():

@@ -8,7 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
+from js_sync.consume.delivery import Delivery
+from js_sync.consume.message import Message
+from js_sync.consume.messages import Messages
 from js_sync.consume.pull_subscription import PullChannel
+from js_sync.consume.ready_messages import ReadyMessages
 from tests._sync.flow import eventually, together
 from tests._sync.scripted import scripted
 from tests.fake.answers import CONSUMER
@@ -517,6 +521,27 @@ def test_unprocessed_arrivals_are_kept_alive():
                 eventually(kept)
                 assert (messages.next(timeout=10)).metadata.stream_seq == 2
                 assert messages.late == 0
+
+
+def test_iteration_skips_late_messages():
+    class Filled:
+        ready = ReadyMessages(None, 9.0, 5.0)
+        drain = drained = None
+
+        def ends_by(self, *_):
+            pass
+
+        def take(self, deadline):
+            return self.ready.take_nowait()
+
+    buffer, now = Filled(), monotonic()
+    buffer.ready.reserved = 0
+    frame = (b"s", b"$JS.ACK.S.c.1.1.1.1700000000.0", 0, b"")
+    deliveries = [Delivery(None, at, 9.0, 5.0) for at in (now - 100, now - 100, now + 100)]
+    buffer.ready.messages.extend(Message(frame, each) for each in deliveries)
+    messages = Messages(buffer)
+    assert not (messages.__next__()).is_late
+    assert messages.late == 2
 
 
 @pytest.mark.parametrize("end", ["looked at", "closed"])

@@ -469,3 +469,21 @@ def test_elapsed_time_is_reported(server, name):
         link.losses = ["request"] * 100
         with pytest.raises(js.OutcomeUnknown):
             writer.insert(f"{name}.3", timeout=0.5)
+
+
+def test_an_upsert_may_wait_for_the_connection_longer_than_the_window(server, name):
+    with js.connect(server.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=100)
+        writer = SubjectWriter(jet)
+        made(jet, name, max_msgs_per_subject=1, duplicate_window=timedelta(seconds=10))
+        writer.upsert(f"{name}.1")
+        waits = []
+
+        def ready(deadline):
+            waits.append(deadline.remaining())
+
+        link.ready = ready
+        writer.upsert(f"{name}.1")
+        # The window counts from the first attempt on.
+        assert waits[0] > 50 > waits[-1]

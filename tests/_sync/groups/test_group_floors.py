@@ -278,7 +278,7 @@ def test_a_floor_above_the_last_message_is_ignored_and_reported():
     with member_in(World(record(101, 1), last=100)) as (member, _):
         assert member.receive((51, 201), (100, 250)) == [201, 250]
         (warning,) = member.warnings
-        assert "last sequence of the stream is 100" in warning
+        assert "it is 101, and the last sequence of the stream is 100" in warning
 
 
 def test_a_publisher_cannot_write_the_origin():

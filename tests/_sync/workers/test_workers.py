@@ -15,6 +15,7 @@ from js_sync.consume.message import Message
 from js_sync.workers import DeadLetters, HandlerFailed, Reject, TryLater, Worker
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere
+from js_sync.workers.redeliveries import Redeliveries
 from js_sync.workers.settings import WorkSettings
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, settled
@@ -363,6 +364,29 @@ def test_lost_acknowledgement_is_repeated(server, name, whose):
                 looked = direct.jetstream().get_consumer(name, "c")
                 eventually(settled, looked, 1)
             assert len(seen) == 1
+
+
+def test_settings_are_requested_after_the_first_redelivery():
+    asked = []
+
+    class Known:
+        def info(self):
+            asked.append("info")
+            raise js.RequestTimeout("by the test")
+
+    class Empty:
+        def earlier(self, _):
+            return None, False
+
+    redeliveries = Redeliveries(Known(), None, Empty(), None)
+    first, again = (
+        Message((b"s.1", b"$JS.ACK.S.C.%d.1.1.1700000000.0" % count, 0, b""), None)
+        for count in (1, 2)
+    )
+    assert not redeliveries.is_known(first)
+    assert not asked
+    assert not redeliveries.is_known(again)
+    assert asked
 
 
 def test_returned_message_is_not_a_repeat_when_redelivered():

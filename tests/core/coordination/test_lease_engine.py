@@ -72,6 +72,13 @@ def test_belief_counts_from_the_sending() -> None:
     assert not engine.believes(9.0)
 
 
+@pytest.mark.parametrize(("ttl", "patience"), [(1, 1.0), (12, 4.5), (60, 5.0)])
+def test_half_the_belief_is_waited_for_a_response(ttl: float, patience: float) -> None:
+    engine = LeaseEngine(Terms(ttl, ttl / 4), "me", 0.0)
+    engine.poll(0.0)
+    assert engine.patience(0.0) == patience
+
+
 def test_somebody_else_has_it() -> None:
     engine = asking()
     engine.refused(1.0)

@@ -242,6 +242,22 @@ def test_it_keeps_no_more_than_it_may(tuned: Tuned) -> None:
     assert same(direct(PLAIN), [500, 1500]).session.in_bulk == 0
 
 
+@pytest.mark.parametrize("seq", [21, 2**63])
+def test_messages_that_came_singly_follow_those_in_bulk(seq: int) -> None:
+    page = Reading(direct(PLAIN), [], bulk=True).page
+    page.seqs.append(seq)
+    page.subjects.append(b"c")
+    page.times.append(b"2026-01-31T12:00:01Z")
+    page.headers.append(b"NATS/1.0")
+    page.payloads.append(b"last")
+    found = ArrowPage.of(page)
+    assert len(found) == len(page) == 21
+    assert found.seqs.to_pylist() == [*range(1, 21), seq]
+    last = [each[-1].as_py() for each in (found.subjects, found.headers, found.payloads)]
+    assert last == [b"c", b"NATS/1.0", b"last"]
+    assert str(found.times[-1]) == "2026-01-31 12:00:01+00:00"
+
+
 TEXT = st.sampled_from([b"", b"x", b"\r\n", b"{}", b"\r\nNATS/1.0 204 ", b"HMSG " + INBOX + b" 7 "])
 ROWS = st.lists(
     st.tuples(st.sampled_from([b"a", b"b.c"]), st.sampled_from([b"", STORED, COPIED]), TEXT),

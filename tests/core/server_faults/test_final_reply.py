@@ -1,4 +1,4 @@
-"""Which replica answered STREAM.INFO: the leader, or another one."""
+"""Which replies are final, and which replica answered STREAM.INFO: the leader, or another one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from twinstream.core.server_faults.final_reply import HEARD, doubt_of_leader
+from twinstream.core.server_faults.final_reply import HEARD, FinalReply, doubt_of_leader
+from twinstream.errors import BadArgument
 from twinstream.models import ClusterInfo, PeerInfo
 
 LATELY = HEARD / 2
@@ -59,3 +60,19 @@ def test_responding_leader_is_trusted(cluster):
 )
 def test_others_are_doubted(cluster, why):
     assert why in doubt_of_leader(cluster)
+
+
+@pytest.mark.parametrize("refuses", [None, lambda _: None])
+def test_replies_of_the_server_are_final(refuses):
+    is_final = FinalReply(refuses)
+    assert is_final((b"s", b"", 0, b'{"stream":"S","seq":1}'))
+    assert not is_final((b"s", b"", 0, b"of a subscriber"))
+    assert is_final.refusal is None
+
+
+def test_last_refusal_is_kept():
+    error = BadArgument("behind")
+    is_final = FinalReply(lambda frame: error if b"error" in frame[3] else None)
+    assert not is_final((b"s", b"", 0, b'{"error":{}}'))
+    assert is_final((b"s", b"", 0, b'{"stream":"S","seq":1}'))
+    assert is_final.refusal is error

@@ -117,6 +117,8 @@ def written(message: object, style: int) -> bytes:
     """Return a message as text: with blanks, escapes, long numbers or doubled names."""
     if style == 1:
         return json.dumps(message, indent=1).encode()
+    if style == 8:
+        return json.dumps(message, indent=1).replace('"a":', '"\\u0061":').encode()
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
     if style == 2:
         return text.replace('"a":', '"\\u0061":').encode()
@@ -163,6 +165,23 @@ def test_all_ways_agree(case: tuple[pa.StructType, list[bytes], dict[str, bool]]
     decoder = JsonDecoder(columns, **options)
     assert_same(decoder, messages)
     assert_same(decoder, messages)  # with what the first block taught
+
+
+# Each message is on several lines. The last one is unlike the others.
+@pytest.mark.parametrize(
+    "last",
+    [
+        b'{\n"b":1,\n"\\u0061":null}',
+        b'{\n"b":1,\n"c":"\xff"}',
+        b'{\n"b":1,\n"a":tru}',
+        b'{\n"b":1,\n"a":"x\ny"}',
+        b'{\n"b":1,\n"x":"x\ny"}',
+    ],
+)
+@pytest.mark.parametrize("count", [0, 3, 40])
+def test_messages_on_several_lines(last: bytes, count: int) -> None:
+    decoder = JsonDecoder(pa.struct([fields.json_text("a"), fields.json_text("b")]))
+    assert_same(decoder, [b'{\n"b":1,\n"a":{"c":\n[1]}}'] * count + [last] + [b'{"b":\n2}'])
 
 
 @pytest.mark.parametrize("name", ["a", "a/b"])

@@ -44,6 +44,13 @@ def test_offsets_survive_json() -> None:
     assert not {"since", "mark"} & offset.to_json()["streams"]["B"].keys()
 
 
+def test_most_parts_of_an_offset() -> None:
+    given = {"next": 1, "created": "x"}
+    assert Position.from_json({**given, "parts": 10_000_000}).parts == 10_000_000
+    with pytest.raises(ValueError, match="parts is 10000001"):
+        Position.from_json({**given, "parts": 10_000_001})
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -363,7 +363,19 @@ def _column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _lines(payloads: pa.Array) -> pa.Buffer:
-    """Return one text with a payload on each line."""
+    """Return one text with a payload on each line.
+
+    A line break inside a payload becomes a carriage return, so that the line breaks before an
+    offset count the payloads. JSON treats both characters alike: blanks outside a string, and
+    invalid inside.
+    """
+    lines = _joined_lines(payloads)
+    if lines.to_pybytes().count(b"\n") < len(payloads):
+        return lines
+    return _joined_lines(pc.replace_substring(payloads, "\n", "\r"))
+
+
+def _joined_lines(payloads: pa.Array) -> pa.Buffer:
     offsets = pa.array([0, len(payloads)], pa.int32())
     whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
     return pc.binary_join(whole, _LINE_BREAK)[0].as_buffer()
