@@ -103,15 +103,15 @@ $(VENV)/.java: $(VENV)/.ready tests/quick_java.py
 	$(BIN)/python -m tests.quick_java
 	@touch $@
 
-test: setup $(VENV)/.java ## run all tests (real servers included); ARGS="-k name" narrows it
+test: setup $(VENV)/.java $(VENV)/.compiled ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
-test-long: setup $(VENV)/.java ## the same with those that tests/left_out.py names
+test-long: setup $(VENV)/.java $(VENV)/.compiled ## the same with those that tests/left_out.py names
 	TWINSTREAM_LONG=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # One process compiles the tests after the setup. Without it, each process of the first run would.
 $(VENV)/.compiled: $(VENV)/.ready-fast
-	$(BIN)/python -m pytest -q --collect-only --ignore tests/spark > /dev/null
+	$(BIN)/python -m pytest -q --collect-only > /dev/null
 	@touch $@
 
 # Markers are set by tests/markers.py. The scenarios of the blocking twin are generated from those of

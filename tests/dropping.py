@@ -8,17 +8,7 @@ import weakref
 
 from twinstream.core.deadline import Deadline
 
-__all__ = ["let_go", "settle"]
-
-
-def settle() -> None:
-    """Collect the garbage, and keep the collector from searching the rest of today's objects.
-
-    A module whose tests collect very often calls this once. Each search of all objects of a test
-    process takes up to a second.
-    """
-    gc.collect()
-    gc.freeze()
+__all__ = ["let_go"]
 
 
 def let_go(things: list[object]) -> None:

@@ -14,6 +14,23 @@ from attrs import frozen
 LIMIT = 120
 COMMAND = [sys.executable, "-m", "twinstream"]
 
+# A mark and the exit code stand behind the output of each command.
+_SEVERAL = """
+import sys
+from twinstream.cli.main import main
+streams = (sys.stdout,) if sys.stdout.isatty() else (sys.stdout, sys.stderr)
+for command in sys.argv[1:]:
+    sys.argv = ["twinstream", *command.split()]
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    for stream in streams:
+        print(f"\x1e{code}", file=stream, flush=True)
+"""
+_MARK = re.compile(r"\x1e(\d+)\n")
+
 
 @frozen
 class Shown:
@@ -27,11 +44,32 @@ class Shown:
 
 def on_terminal(arguments: list[str], columns: int, answers: str = "", **more: str) -> Shown:
     """Run a command whose three standard streams are a terminal, and type the answers."""
+    return _on_terminal([*COMMAND, *arguments], columns, answers, **more)
+
+
+def session_on_terminal(commands: list[str], columns: int) -> list[Shown]:
+    """Run commands on a terminal, in one process, which imports everything once."""
+    return _each(_on_terminal([sys.executable, "-c", _SEVERAL, *commands], columns))
+
+
+def session_in_pipe(commands: list[str]) -> list[Shown]:
+    """Run commands whose output goes into pipes, in one process."""
+    return _each(_in_pipe([sys.executable, "-c", _SEVERAL, *commands]))
+
+
+def _each(shown: Shown) -> list[Shown]:
+    assert shown.code == 0, shown
+    *out, _ = _MARK.split(shown.out)
+    *err, _ = _MARK.split(shown.err) if shown.err else [*[""] * len(out), ""]
+    return [Shown(*each) for each in zip(out[::2], err[::2], map(int, out[1::2]), strict=True)]
+
+
+def _on_terminal(command: list[str], columns: int, answers: str = "", **more: str) -> Shown:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, columns))
     environment = _environment() | {"TERM": "xterm"} | more
     with subprocess.Popen(
-        [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
         os.write(ours, answers.encode())
@@ -48,8 +86,12 @@ def on_terminal(arguments: list[str], columns: int, answers: str = "", **more: s
 
 def in_pipe(arguments: list[str], **more: str) -> Shown:
     """Run a command whose output goes into pipes."""
+    return _in_pipe([*COMMAND, *arguments], **more)
+
+
+def _in_pipe(command: list[str], **more: str) -> Shown:
     done = subprocess.run(
-        [*COMMAND, *arguments],
+        command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

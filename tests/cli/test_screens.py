@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 
 import js_sync
-from tests.cli.terminal import Shown, in_pipe, on_terminal, steady
+from tests.cli.terminal import Shown, session_in_pipe, session_on_terminal, steady
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -41,10 +41,10 @@ COMMANDS = [
     "stream info NO-SUCH",
     "stream ls --subject nothing.here",
 ]
-WAYS: dict[str, Callable[[list[str]], Shown]] = {
-    "80": lambda arguments: on_terminal(arguments, 80),
-    "200": lambda arguments: on_terminal(arguments, 200),
-    "pipe": in_pipe,
+WAYS: dict[str, Callable[[list[str]], list[Shown]]] = {
+    "80": lambda commands: session_on_terminal(commands, 80),
+    "200": lambda commands: session_on_terminal(commands, 200),
+    "pipe": session_in_pipe,
 }
 
 
@@ -87,8 +87,7 @@ def filled(server: NatsServer) -> str:
 def test_screens_are_as_checked_in(filled: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSTREAM_URL", filled)
     parts: list[str] = []
-    for command in COMMANDS:
-        shown = WAYS[way](command.split())
+    for command, shown in zip(COMMANDS, WAYS[way](COMMANDS), strict=True):
         _check_lines(shown, way)
         screen = f"$ twinstream {command}\n{shown.out}"
         screen += f"[exit code {shown.code}]\n" if shown.code else ""

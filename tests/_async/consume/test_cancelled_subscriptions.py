@@ -16,16 +16,10 @@ from tests._async.cancelling import WAYS, cancelled_at
 from tests._async.consume import test_dropped_subscriptions as uses
 from tests._async.consume.test_dropped_subscriptions import MOST_KEPT, Place, left
 from tests._async.flow import eventually
-from tests.dropping import settle
 from twinstream.testing import NatsServer
 
 # A use has fewer suspensions than this.
 MANY = 60
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settled() -> None:
-    settle()
 
 
 async def backup(place: Any) -> None:

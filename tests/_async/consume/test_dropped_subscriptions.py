@@ -18,7 +18,6 @@ import pytest
 import js_async as js
 from js_async.jetstream import range_reader
 from tests._async.flow import eventually
-from tests.dropping import settle
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
 _NUMBERS = count(1)
@@ -26,11 +25,6 @@ REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settled() -> None:
-    settle()
 
 
 class Place:

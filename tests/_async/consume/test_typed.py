@@ -18,6 +18,7 @@ from tests._async.flow import eventually
 from tests._async.members import elastic, static
 from tests._async.streams import settled
 from tests.odd_payloads import odd_payloads
+from tests.soak import rounds
 from twinstream.codecs import (
     CloudEvent,
     CloudEventCodec,
@@ -403,10 +404,11 @@ async def test_consume_hands_over(opened, name):
 
 
 def many_odd(seed):
-    return odd_payloads(b'{"number":1,"item":"tea"}', 10_000, random.Random(seed))
+    # Each kind of damage at each place of the payload, several times.
+    return odd_payloads(b'{"number":1,"item":"tea"}', rounds(1500, 10_000), random.Random(seed))
 
 
-async def test_odd_payloads_end_nothing(opened, name):
+async def test_soak_odd_payloads_end_nothing(opened, name):
     """Each is decoded, or reported with its bytes; none is lost, and none comes again."""
     payloads = many_odd(7)
     async with opened() as jet:
@@ -450,7 +452,7 @@ async def test_odd_payloads_end_nothing(opened, name):
         assert len(kept) == worker.rejected
 
 
-async def test_odd_payloads_end_no_group(opened, name):
+async def test_soak_odd_payloads_end_no_group(opened, name):
     payloads = many_odd(9)
     async with opened() as jet:
         group = await static(jet, name, "m")
@@ -471,7 +473,7 @@ async def test_odd_payloads_end_no_group(opened, name):
         assert len(log.payloads) == worker.handled == len(payloads) - worker.rejected
 
 
-async def test_odd_values_end_no_watch_and_no_cache(opened, name):
+async def test_soak_odd_values_end_no_watch_and_no_cache(opened, name):
     payloads = many_odd(8)
     async with opened() as jet:
         plain = await jet.create_key_value(KeyValueConfig(bucket=name))

@@ -19,7 +19,6 @@ import pytest
 import js_sync as js
 from js_sync.jetstream import range_reader
 from tests._sync.flow import eventually
-from tests.dropping import settle
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
 _NUMBERS = count(1)
@@ -27,11 +26,6 @@ REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2
-
-
-@pytest.fixture(scope="module", autouse=True)
-def settled() -> None:
-    settle()
 
 
 class Place:

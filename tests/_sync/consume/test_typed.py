@@ -19,6 +19,7 @@ from tests._sync.flow import eventually
 from tests._sync.members import elastic, static
 from tests._sync.streams import settled
 from tests.odd_payloads import odd_payloads
+from tests.soak import rounds
 from twinstream.codecs import (
     CloudEvent,
     CloudEventCodec,
@@ -404,10 +405,11 @@ def test_consume_hands_over(opened, name):
 
 
 def many_odd(seed):
-    return odd_payloads(b'{"number":1,"item":"tea"}', 10_000, random.Random(seed))
+    # Each kind of damage at each place of the payload, several times.
+    return odd_payloads(b'{"number":1,"item":"tea"}', rounds(1500, 10_000), random.Random(seed))
 
 
-def test_odd_payloads_end_nothing(opened, name):
+def test_soak_odd_payloads_end_nothing(opened, name):
     """Each is decoded, or reported with its bytes; none is lost, and none comes again."""
     payloads = many_odd(7)
     with opened() as jet:
@@ -451,7 +453,7 @@ def test_odd_payloads_end_nothing(opened, name):
         assert len(kept) == worker.rejected
 
 
-def test_odd_payloads_end_no_group(opened, name):
+def test_soak_odd_payloads_end_no_group(opened, name):
     payloads = many_odd(9)
     with opened() as jet:
         group = static(jet, name, "m")
@@ -472,7 +474,7 @@ def test_odd_payloads_end_no_group(opened, name):
         assert len(log.payloads) == worker.handled == len(payloads) - worker.rejected
 
 
-def test_odd_values_end_no_watch_and_no_cache(opened, name):
+def test_soak_odd_values_end_no_watch_and_no_cache(opened, name):
     payloads = many_odd(8)
     with opened() as jet:
         plain = jet.create_key_value(KeyValueConfig(bucket=name))
