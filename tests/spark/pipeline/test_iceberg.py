@@ -168,8 +168,8 @@ def test_all_tables_of_advisories_can_be_in_iceberg() -> None:
     )
     names = TableNames(table="", dead_letters="dead_letters/source=s")
     split = TableSplit(options, names, 0)
-    assert len(split.tables) > 10
-    for table in split.tables:
+    assert len(split.tables()) > 10
+    for table in split.tables():
         columns = pa.schema(map(bare_field, split.columns(table)))
         assert arrow_columns(iceberg_schema(table, columns)) == columns
 

@@ -172,14 +172,18 @@ class TableSplit:
             yield from self._rows(names.table, rows)
             return
         for token, inside in by_value(rows, tokens_of(rows.column(self._subject), names.token)):
-            yield from self._rows(named(names.table, token), inside)
+            table = named(names.table, token, in_catalog=names.files.in_catalog)
+            yield from self._rows(table, inside)
 
-    @property
-    def tables(self) -> list[str]:
-        """The names of all tables that may get rows. Raw messages are never dead letters."""
+    def tables(self, existing: Callable[[str], Iterable[str]] = _none) -> list[str]:
+        """Return the names of all tables that may get rows. Raw messages are never dead letters.
+
+        `existing` is that of `TableNames.possible`.
+        """
+        found = self._names.possible(self._format, existing)
         if self._format == "raw":
-            return [self._names.table]
-        return self._names.possible(self._format, lambda _: [])
+            found.remove(self._names.dead_letters)
+        return found
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table, with a note of its partitions."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import Final
 
 import pyarrow as pa
+from attrs import evolve
 
 from twinstream.spark.errors import ConfigError, OptionError
 from twinstream.spark.landing.file_settings import FILE_SIZE, MAX_PARTITIONS, FileSettings
@@ -14,10 +16,12 @@ from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 
-__all__ = ["files_of", "partitions_of", "refuse_partitions"]
+__all__ = ["files_of", "in_catalog", "partitions_of", "refuse_partitions"]
 
 # The kinds of tables that have partitions.
 _SINKS: Final = ("parquet", "delta")
+
+_IN_CATALOGS: Final = re.compile("[a-z0-9_]+")
 
 # The possible sizes of a file. An object of a store with S3 has at most 10,000 parts.
 _SIZES: Final = (1024 * 1024, 10 * 1024 * 1024 * 1024)
@@ -83,6 +87,12 @@ def _common(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     return pa.schema([each for each in one if types.get(each.name) == each.type])
 
 
+def in_catalog(config: PipelineConfig) -> PipelineConfig:
+    """Return the pipeline with the names and the files that tables in a catalog have."""
+    sources = (evolve(each, files=evolve(each.files, in_catalog=True)) for each in config.sources)
+    return evolve(config, sources=tuple(sources))
+
+
 def refuse_partitions(file: str, config: PipelineConfig) -> None:
     """Raise `ConfigError` for partitions, bounds or names that the tables cannot have."""
     for source in config.sources:
@@ -97,12 +107,11 @@ def refuse_partitions(file: str, config: PipelineConfig) -> None:
             raise ConfigError(
                 where, f'tables of sink = "{config.sink}" have no partitions; remove it'
             )
-        if source.token and config.sink == "iceberg":
+        if source.token and source.files.in_catalog and not _IN_CATALOGS.fullmatch(source.table):
             raise ConfigError(
                 f"{file}: source {source.name}: table",
-                f"tables by a token of the subject, as {source.table}{{subject[{source.token}]}},"
-                ' cannot be of sink = "iceberg", whose tables are created before a task knows their'
-                " names; name one table, or give each subject its own [[source]]",
+                f"{source.table!r} is the beginning of names in a catalog, which have only"
+                " lower-case letters, digits and '_'; write it so",
             )
         for each in source.partitions:
             if config.sink == "parquet" and each.name.startswith("_"):

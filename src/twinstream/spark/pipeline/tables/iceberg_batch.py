@@ -95,7 +95,7 @@ class IcebergBatch:
         The catalog decides where a table is, and some servers store only objects below it.
         `earlier` are the tables that got rows of the batch before.
         """
-        self._earlier = frozenset(earlier)
+        self._earlier |= frozenset(earlier)
         homes = {table: home_of(self._existing(table, columns)) for table in tables}
         return LakeOutput(self.lake, self._name, homes)
 

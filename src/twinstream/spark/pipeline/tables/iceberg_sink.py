@@ -63,12 +63,13 @@ class IcebergSink:
         """Return the tables of the catalog's namespace whose names begin with a prefix."""
         return self._tables.existing(prefix)
 
-    def output(self, name: str, split: TableSplit) -> LakeOutput:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> LakeOutput:
         """Return where tasks write files for tables, which are created if need be.
 
         The names of the files begin with `name`.
         """
-        homes = {each: home_of(self._existing(each, split.columns(each))) for each in split.tables}
+        tables = [*split.tables(self.existing), *new]
+        homes = {each: home_of(self._existing(each, split.columns(each))) for each in tables}
         return LakeOutput(self.lake, name, homes)
 
     def _existing(self, table: str, columns: pa.Schema) -> Table:
