@@ -174,15 +174,6 @@ def test_all_tables_of_advisories_can_be_in_iceberg() -> None:
         assert arrow_columns(iceberg_schema(table, columns)) == columns
 
 
-def test_a_table_with_partitions_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
-    land_all(config, leader)
-    with iceberg_table(config).update_spec() as change:
-        change.add_identity("_stream")
-    leader.last = 38
-    with pytest.raises(JournalError, match=r"has divided the table .* into partitions"):
-        land_all(config, leader)
-
-
 def rows_by_batch(config: PipelineConfig) -> dict[int, int]:
     found = iceberg_table(config).scan(selected_fields=("_batch_id",)).to_arrow()
     return dict(sorted(Counter(found.column("_batch_id").to_pylist()).items()))

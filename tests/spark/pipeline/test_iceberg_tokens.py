@@ -71,7 +71,7 @@ def test_names_in_catalogs_are_different() -> None:
 def test_names_that_a_catalog_does_not_keep(made: PipelineConfig) -> None:
     for table in ("Orders_", "orders-"):
         wrong = in_catalog(evolve(changed(made, table=table), sink="iceberg"))
-        with pytest.raises(ConfigError, match="source orders: table: .*lower-case letters, digits"):
+        with pytest.raises(ConfigError, match=r"orders: table: .*lower-case letters"):
             refuse_partitions("orders.toml", wrong)
 
 
@@ -100,7 +100,7 @@ def test_more_tables_than_allowed(config: PipelineConfig, tmp_path: Path) -> Non
     land_all(few, FakeLeader(10), engine=of_subjects("s.a", "s.b"))
     before = tables_in(config)
     engine = of_subjects("s.c", "s.d")
-    with pytest.raises(OptionError, match="has more than 3 values, .* the last one orders_d"):
+    with pytest.raises(OptionError, match=r"has more than 3 values, .* the last one orders_d"):
         land_all(few, FakeLeader(20), engine=engine)
     assert tables_in(config) == before
     assert landed_in_catalog(config, tmp_path) == (10, 10)

@@ -78,9 +78,7 @@ class Sink(Protocol):
         """Return the tables of the lake whose names begin with a prefix."""
         ...
 
-    def output(
-        self, name: str, split: TableSplit, new: Sequence[str] = ()
-    ) -> LakeOutput | None:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> LakeOutput | None:
         """Return where tasks write files for the tables of `split`, on an object store.
 
         The names of the files begin with `name`. On a file system, they need a folder of their own.
