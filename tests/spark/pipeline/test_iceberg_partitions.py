@@ -44,7 +44,7 @@ from tests.spark.pipelines import config_of
 from tests.spark.referees import duckdb_numbers
 from twinstream.lake.errors import StorageError
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.errors import ConfigError, JournalError, SchemaError
+from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.partition_rows import divided, values_of
 from twinstream.spark.landing.partitions import stored_partition
 from twinstream.spark.pipeline import PipelineConfig
@@ -54,7 +54,6 @@ from twinstream.spark.pipeline.maintenance.rewrite import rewrite
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.settings.toml_partitions import refuse_partitions
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
@@ -184,13 +183,6 @@ def test_times_are_divided_as_iceberg_does() -> None:
             assert own == [expected(each) for each in times], (seed, name)
 
 
-def test_two_periods_of_one_column(pipeline: Callable[..., PipelineConfig]) -> None:
-    config = pipeline('partition_by = ["year(at)", "day(due)", "region", "hour(at)"]')
-    reason = r"partition_by: year\(at\) and hour\(at\): .* keep the shorter of both"
-    with pytest.raises(ConfigError, match=reason):
-        refuse_partitions("orders.toml", config)
-
-
 def test_texts_of_partitions_are_exact() -> None:
     texts = ["a/b=c", "", None, "__HIVE_DEFAULT_PARTITION__", "%5F", "é"]
     rows = pa.record_batch({"a": pa.array(texts), "b": pa.array(texts[::-1])})
@@ -217,6 +209,24 @@ def test_partitions_of_a_table_cannot_be_changed(
         land_all(other, FakeLeader(20), engine=engine)
     land_all(first, FakeLeader(20), engine=engine)
     assert landed_in_catalog(first, tmp_path) == (20, 20)
+
+
+def test_the_time_of_another_column_has_the_same_name(
+    pipeline: Callable[..., PipelineConfig],
+) -> None:
+    """Both partitions are `timestamp_day`."""
+    members = {**MEMBERS, "timestamp": MEMBERS["at"]}
+    first, other = (
+        pipeline(f'partition_by = "day({name})"', members=members)
+        for name in ("_timestamp", "timestamp")
+    )
+    engine = of_values({"timestamp": "2026-01-01T00:00:00Z"})
+    land_all(first, FakeLeader(10), engine=engine)
+    reason = r"partitions day\(_timestamp\), and .* partitions day\(timestamp\) now"
+    with pytest.raises(SchemaError, match=reason):
+        land_all(other, FakeLeader(20), engine=engine)
+    with pytest.raises(SchemaError, match=reason):
+        list(rewrite(other))
 
 
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
 from js_sync import Stream
 from tests.hooked import hooked
@@ -20,6 +19,7 @@ from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
     FakeLeader,
+    batches_of,
     bounds,
     changed,
     journal_in,
@@ -29,8 +29,9 @@ from tests.spark.drivers import (
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg, tables_in
 from tests.spark.pipelines import config_of
 from twinstream.lake.errors import StorageError
+from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.errors import ConfigError, OptionError
+from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.token_tables import named
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.replay import replay_letters
@@ -38,10 +39,12 @@ from twinstream.spark.pipeline.maintenance.replay import replay
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.settings.toml_partitions import in_catalog, refuse_partitions
 from twinstream.testing import NatsServer
 
 BY_TOKEN = SOURCE.replace('"orders"\nformat', '"orders_{subject[2]}"\nformat')
+
+# Requests that a batch sends for a table that gets no rows.
+PER_TABLE = 3
 
 
 @pytest.fixture
@@ -66,13 +69,6 @@ def test_names_in_catalogs_are_different() -> None:
     names = [named("orders_", each, in_catalog=True) for each in tokens]
     assert names[:3] == ["orders_new_045york", "orders_new_york", "orders_new__york"]
     assert len(set(names)) == len(tokens)
-
-
-def test_names_that_a_catalog_does_not_keep(made: PipelineConfig) -> None:
-    for table in ("Orders_", "orders-"):
-        wrong = in_catalog(evolve(changed(made, table=table), sink="iceberg"))
-        with pytest.raises(ConfigError, match=r"orders: table: .*lower-case letters"):
-            refuse_partitions("orders.toml", wrong)
 
 
 def test_tables_appear_with_their_first_message(config: PipelineConfig, tmp_path: Path) -> None:
@@ -218,3 +214,26 @@ def test_a_driver_that_dies_before_its_entry(config: PipelineConfig, tmp_path: P
         land_all(config, FakeLeader(10), engine=engine)
     land_all(config, FakeLeader(15), engine=engine)
     assert landed_in_catalog(config, tmp_path) == (15, 15)
+
+
+def test_requests_of_a_batch_for_each_table(
+    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder
+) -> None:
+    """Also of a table that gets no rows."""
+    counts: list[int] = []
+    for number, tokens in enumerate(("a", "abcd")):
+        land_all(
+            on_iceberg(made, s3, f"{bucket.prefix}_{number}"),
+            FakeLeader(10),
+            engine=of_subjects(*(f"s.{each}" for each in tokens)),
+        )
+        with S3Proxy(s3.catalog_url, lambda _: "") as catalog:
+            own = on_iceberg(made, s3, f"{bucket.prefix}_{number}", catalog_url=catalog.url)
+            journal = journal_in(own)
+            engine = of_subjects("s.a")
+            lander = BatchLander(journal, batches_of(own, journal, FakeLeader(30), engine))
+            while (plan := lander.due()) is not None:
+                catalog.clear()
+                lander.land(plan)
+            counts.append(catalog.counts()["GET"])
+    assert counts[1] - counts[0] == 3 * PER_TABLE

@@ -34,16 +34,18 @@ __all__ = [
     "partition_columns",
     "partitions_in",
     "stored_partition",
+    "stored_partitions",
     "table_columns",
     "tokens_in",
     "tokens_of",
-    "transform_in",
     "with_names",
     "with_partitions",
 ]
 
 _KEY: Final = "partition_by"
 _CALL: Final = re.compile(r"(\w+)\s*\(\s*([^()]+?)\s*\)")
+# Other programs may divide a table by a transform such as `bucket[16](id)`.
+_STORED: Final = re.compile(r"(\w+(?:\[\d+\])?)\(([^()]+)\)", re.ASCII)
 _TOKEN: Final = re.compile(r"(subject|key)\[(\d{1,4})\]", re.ASCII)
 
 # Names that readers of folders take as they are.
@@ -257,24 +259,25 @@ def _derived_name(transform: str, source: str) -> str:
 def stored_partition(transform: str, source: str) -> Partition:
     """Return a partition of a table in a catalog by its transform and the column in the files.
 
-    A column of tokens is a column as others are. A transform that is unknown here is the name of
-    its partition, too.
+    A column of tokens is a column as others are.
     """
-    text = source if transform == "identity" else f"{transform}({source})"
-    name = _derived_name(transform, source) if transform in _TRANSFORMS else text
+    is_identity = transform == "identity"
+    text = source if is_identity else f"{transform}({source})"
+    name = source if is_identity else _derived_name(transform, source)
     kind = pa.string()
     return Partition(
         text=text, transform=transform, source=source, name=name, type=kind, stored=True
     )
 
 
-def transform_in(text: str, column: pa.Field) -> tuple[str, str]:
-    """Return the transform of an item of `partition_by`, and the column in files of a catalog.
-
-    `column` is that with the values, as `partitions_in` returns it.
-    """
-    call = _CALL.fullmatch(text)
-    return ("identity", column.name) if call is None else (call[1], call[2])
+def stored_partitions(columns: pa.Schema) -> list[Partition]:
+    """Return the partitions of a table in a catalog with these columns, or of a file there."""
+    found: list[Partition] = []
+    for text, column in partitions_in(columns):
+        call = _STORED.fullmatch(text)
+        pair = ("identity", column.name) if call is None else (call[1], call[2])
+        found.append(stored_partition(*pair))
+    return found
 
 
 def _identity(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:

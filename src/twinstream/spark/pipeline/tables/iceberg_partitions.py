@@ -28,10 +28,8 @@ from twinstream.spark.landing.partition_rows import divided, values_of
 from twinstream.spark.landing.partitions import (
     Partition,
     changed_partitions,
-    partition_columns,
-    partitions_in,
     stored_partition,
-    transform_in,
+    stored_partitions,
 )
 
 __all__ = [
@@ -55,12 +53,9 @@ _TRANSFORMS: Final[dict[str, Transform[Any, Any]]] = {
 def spec_of(columns: pa.Schema, schema: Schema) -> PartitionSpec:
     """Return the spec of a new table with these columns; `schema` has them as Iceberg does."""
     found: list[PartitionField] = []
-    for at, (text, column) in enumerate(partitions_in(columns), start=PARTITION_FIELD_ID_START):
-        transform, source = transform_in(text, column)
-        number, kind = schema.find_field(source).field_id, _TRANSFORMS[transform]
-        found.append(
-            PartitionField(source_id=number, field_id=at, transform=kind, name=column.name)
-        )
+    for at, each in enumerate(stored_partitions(columns), start=PARTITION_FIELD_ID_START):
+        number, kind = schema.find_field(each.source).field_id, _TRANSFORMS[each.transform]
+        found.append(PartitionField(source_id=number, field_id=at, transform=kind, name=each.name))
     return PartitionSpec(*found)
 
 
@@ -90,8 +85,8 @@ def known_partitions(table: str, metadata: TableMetadata) -> tuple[Partition, ..
 
 def refuse_other_partitions(table: str, metadata: TableMetadata, columns: pa.Schema) -> None:
     """Raise `SchemaError` if files with these columns have other partitions than a table."""
-    before = [each.name for each in table_partitions(metadata)]
-    now = partition_columns(columns)
+    before = [each.text for each in table_partitions(metadata)]
+    now = [each.text for each in stored_partitions(columns)]
     if before != now:
         raise changed_partitions(Path(table).name, before, now)
 
