@@ -64,9 +64,9 @@ def table_partitions(metadata: TableMetadata) -> tuple[Partition, ...]:
     schema = metadata.schema()
     found: list[Partition] = []
     for each in metadata.spec().fields:
-        transform: Any = each.transform
+        field: Any = each  # the type of its transform is not complete
         source = schema.find_column_name(each.source_id) or each.name
-        found.append(stored_partition(str(transform), source))
+        found.append(stored_partition(str(field.transform), source))
     return tuple(found)
 
 
