@@ -122,7 +122,8 @@ class FakeEngine:
             page = self._page_of(range(start, min(start + self._page, part.end)))
             for place, rows in split.split(page, part.stream):
                 files.add(place, rows)
-        return TaskReport(part.start, part.end, files.finish(job.seq_column))
+        finished = files.finish(job.seq_column)
+        return TaskReport(part.start, part.end, finished, files.missing)
 
     def _page_of(self, seqs: range) -> ArrowPage:
         return ArrowPage(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import obstore
 from attrs import evolve
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 
 from tests.s3_server import S3Server
@@ -18,10 +18,9 @@ from tests.spark.pipelines import counted_by_duckdb
 from twinstream.lake.objects.client import bucket_of
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.settings.toml_partitions import in_catalog
 
-__all__ = ["catalog_of", "iceberg_table", "landed_in_catalog", "on_iceberg"]
-
-TABLES = ("orders", "dead_letters_orders")
+__all__ = ["catalog_of", "iceberg_table", "landed_in_catalog", "on_iceberg", "tables_in"]
 
 
 def on_iceberg(
@@ -37,7 +36,7 @@ def on_iceberg(
     settings = {"timeout": timeout}
     folder = s3.folder(name, url or None, **settings)
     catalog = s3.catalog(f"ns_{name.replace('/', '_')}", catalog_url or None)
-    return evolve(config, sink="iceberg", path=folder, catalog=catalog)
+    return in_catalog(evolve(config, sink="iceberg", path=folder, catalog=catalog))
 
 
 def catalog_of(config: PipelineConfig) -> Catalog:
@@ -64,6 +63,15 @@ def iceberg_table(config: PipelineConfig, name: str = "orders") -> Table:
     return catalog_of(config).load_table((*config.catalog.namespace, name))
 
 
+def tables_in(config: PipelineConfig) -> list[str]:
+    """Return the names of the tables of a pipeline."""
+    assert config.catalog is not None
+    try:
+        return sorted(name for *_, name in catalog_of(config).list_tables(config.catalog.namespace))
+    except NoSuchNamespaceError:
+        return []
+
+
 def landed_in_catalog(config: PipelineConfig, folder: Path) -> tuple[int, int]:
     """Return the rows and the distinct sequences of a lake's tables.
 
@@ -71,11 +79,8 @@ def landed_in_catalog(config: PipelineConfig, folder: Path) -> tuple[int, int]:
     """
     assert isinstance(config.path, ObjectFolder)
     rows, distinct = 0, 0
-    for name in TABLES:
-        try:
-            table = iceberg_table(config, name)
-        except (NoSuchTableError, NoSuchNamespaceError):
-            continue
+    for name in tables_in(config):
+        table = iceberg_table(config, name)
         seqs = table.scan(selected_fields=("_seq",)).to_arrow().column("_seq").to_pylist()
         files = [each.file.file_path for each in table.scan().plan_files()]
         copies = [_copied(config.path, url, folder) for url in files]

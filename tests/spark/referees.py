@@ -7,6 +7,7 @@ the environment is newer than the extensions that are packages.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pyiceberg.table import Table
 
 from tests.s3_server import S3Server, client_environment
 
-__all__ = ["duckdb_counts", "duckdb_numbers", "java_referee"]
+__all__ = ["duckdb_counts", "duckdb_files", "duckdb_numbers", "java_referee"]
 
 _FOLDER: Final = Path(sys.prefix) / "referees"
 _JAVA: Final = "bodo-iceberg-connector==2026.10"
@@ -46,9 +47,8 @@ connection.execute(
     f" KEY_ID '{os.environ['TEST_S3_KEY']}', SECRET '{os.environ['TEST_S3_SECRET']}',"
     f" ENDPOINT '{sys.argv[1]}')"
 )
-print(*connection.execute(
-    f"SELECT {sys.argv[3]} FROM iceberg_scan('{sys.argv[2]}')"
-).fetchone())
+query = sys.argv[3].replace("TABLE", f"iceberg_scan('{sys.argv[2]}')")
+print(*connection.execute(query).fetchone())
 """
 
 
@@ -58,14 +58,29 @@ def duckdb_counts(s3: S3Server, table: Table) -> tuple[int, int]:
     return rows, distinct
 
 
-def duckdb_numbers(s3: S3Server, table: Table, columns: str) -> list[int]:
-    """Return a row of numbers that DuckDB's `iceberg_scan` gives for expressions of columns."""
+def duckdb_numbers(s3: S3Server, table: Table, columns: str, wanted: str = "true") -> list[int]:
+    """Return a row of numbers that DuckDB's `iceberg_scan` gives for expressions of columns.
+
+    `wanted` is a condition for the rows.
+    """
+    return list(map(int, _answer(s3, table, f"SELECT {columns} FROM TABLE WHERE {wanted}").split()))
+
+
+def duckdb_files(s3: S3Server, table: Table, wanted: str) -> int:
+    """Return how many files of a table DuckDB reads for a condition."""
+    plan = _answer(s3, table, f"EXPLAIN ANALYZE SELECT max(_seq) FROM TABLE WHERE {wanted}")
+    (found,) = re.findall(r"Total Files Read: (\d+)", plan)
+    return int(found)
+
+
+def _answer(s3: S3Server, table: Table, query: str) -> str:
+    """Return the first row for a query of `TABLE`, as text."""
     folder = _FOLDER / f"duckdb-{_VERSION}"
     if not folder.exists():
         _downloaded(folder, "install", "--target", *_DUCKDB)
     place = s3.url.removeprefix("http://")
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, place, table.metadata_location, columns],
+        [sys.executable, "-c", _PROGRAM, place, table.metadata_location, query],
         env={**os.environ, **client_environment(), "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
@@ -73,7 +88,7 @@ def duckdb_numbers(s3: S3Server, table: Table, columns: str) -> list[int]:
     )
     # Native threads may end the process after its work, so the output counts.
     assert done.stdout, done.stderr[-3000:]
-    return list(map(int, done.stdout.split()))
+    return done.stdout
 
 
 def java_referee(

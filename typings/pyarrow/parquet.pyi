@@ -1,6 +1,6 @@
 """Parquet files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class ParquetFile:
     schema_arrow: Schema
     def __init__(self, source: str | Path, *, filesystem: FileSystem | None = None) -> None: ...
     def read(self, columns: Sequence[str] | None = None) -> Table: ...
+    def iter_batches(self, *, batch_size: int, columns: Sequence[str]) -> Iterator[RecordBatch]: ...
 
 class ParquetWriter:
     def __init__(

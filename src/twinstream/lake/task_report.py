@@ -40,11 +40,15 @@ class TaskFile:
 
 @frozen
 class TaskReport:
-    """The report of a task that has read the sequences from `start` up to, not including, `end`."""
+    """The report of a task that has read the sequences from `start` up to, not including, `end`.
+
+    `missing` are the tables whose rows it has not written, because the tables do not exist yet.
+    """
 
     start: int
     end: int
     files: tuple[TaskFile, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

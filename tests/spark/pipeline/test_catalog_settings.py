@@ -17,6 +17,7 @@ from twinstream.lake.iceberg.catalog import catalog_properties, open_catalog
 from twinstream.lake.iceberg.settings import CatalogSettings
 from twinstream.lake.objects.folder import StorageSettings
 from twinstream.spark.errors import ConfigError
+from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.pipeline import PipelineConfig, read_config
 
 NATS = '[nats]\nservers = "nats://h"\n'
@@ -274,10 +275,17 @@ def test_signed_requests_need_credentials(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('partition_by = ["subject[2]"]', r'partition_by: tables of sink = "iceberg" have no part'),
         (
-            'table = "orders_{subject[2]}"',
-            r"table: tables by a token of the subject, as orders_\{subject\[2\]\}, cannot be of",
+            'partition_by = ["year(timestamp)", "subject[2]", "hour(timestamp)"]',
+            r"partition_by: year\(timestamp\) and hour\(timestamp\): .* keep the shorter of both",
+        ),
+        (
+            'table = "Orders_{subject[2]}"',
+            r"table: 'Orders_' is the beginning .* lower-case",
+        ),
+        (
+            'table = "orders-{subject[2]}"',
+            r"table: 'orders-' is the beginning .* lower-case",
         ),
     ],
 )
@@ -287,3 +295,12 @@ def test_tables_that_iceberg_cannot_have_are_refused(
     source = f'[[source]]\nstream = "ORDERS"\n{line}\n{NATS}'
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, f"[catalog]\n{CATALOG}", source=source)
+
+
+def test_names_and_files_are_those_of_a_catalog(tmp_path: Path) -> None:
+    line = 'table = "orders_{subject[2]}"\npartition_by = ["day(timestamp)", "subject[2]"]'
+    source = f'[[source]]\nstream = "ORDERS"\n{line}\n{NATS}'
+    (found,) = read(tmp_path, f"[catalog]\n{CATALOG}", source=source).sources
+    assert found.files.in_catalog
+    columns = TableSplit(found.source_options, found.tables, 0).columns("orders_a")
+    assert columns.names[-2:] == ["_batch_id", "subject_2"]

@@ -168,19 +168,10 @@ def test_all_tables_of_advisories_can_be_in_iceberg() -> None:
     )
     names = TableNames(table="", dead_letters="dead_letters/source=s")
     split = TableSplit(options, names, 0)
-    assert len(split.tables) > 10
-    for table in split.tables:
+    assert len(split.tables()) > 10
+    for table in split.tables():
         columns = pa.schema(map(bare_field, split.columns(table)))
         assert arrow_columns(iceberg_schema(table, columns)) == columns
-
-
-def test_a_table_with_partitions_is_refused(config: PipelineConfig, leader: FakeLeader) -> None:
-    land_all(config, leader)
-    with iceberg_table(config).update_spec() as change:
-        change.add_identity("_stream")
-    leader.last = 38
-    with pytest.raises(JournalError, match=r"has divided the table .* into partitions"):
-        land_all(config, leader)
 
 
 def rows_by_batch(config: PipelineConfig) -> dict[int, int]:

@@ -32,8 +32,11 @@ def path_of(url: str) -> Path:
     return Path(url.partition("://")[2])
 
 
-def data_file(file: TaskFile, schema: Schema, spec_id: int) -> DataFile:
-    """Return what a manifest of a table without partitions has about the file of a task."""
+def data_file(file: TaskFile, schema: Schema, spec_id: int, partition: Record) -> DataFile:
+    """Return what a manifest has about the file of a task.
+
+    `partition` has the values of the partition for a spec of the table.
+    """
     lows: dict[int, bytes] = {}
     highs: dict[int, bytes] = {}
     for name, (low, high) in file.bounds.items():
@@ -45,7 +48,7 @@ def data_file(file: TaskFile, schema: Schema, spec_id: int) -> DataFile:
         content=DataFileContent.DATA,
         file_path=url_of(file.path),
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition,
         record_count=file.rows,
         file_size_in_bytes=file.bytes,
         column_sizes={},

@@ -12,6 +12,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 
@@ -93,8 +94,8 @@ class IcebergTables:
         self._current()  # renews the credentials, which the table has
         return self._opened.get(table) or self.open(table)
 
-    def create(self, table: str, schema: Schema) -> Table:
-        """Create a table, unless there is one, and return it.
+    def create(self, table: str, schema: Schema, spec: PartitionSpec) -> Table:
+        """Create a table with partitions, unless there is one, and return it.
 
         Raises `StorageError` if the catalog refuses a request, or does not answer.
         """
@@ -102,7 +103,9 @@ class IcebergTables:
         found: Table | None
 
         def new() -> Table:
-            made: Table = catalog.create_table(name, schema, properties=_PROPERTIES)
+            made: Table = catalog.create_table(
+                name, schema, partition_spec=spec, properties=_PROPERTIES
+            )
             return made
 
         def create() -> Table:

@@ -25,3 +25,6 @@ class FileSettings:
     """The largest number of partitions, of all tables together, for which a task has rows."""
     bounds: tuple[str, ...] = ()
     """Further columns whose bounds a task reports."""
+    in_catalog: bool = False
+    """Whether the tables are in a catalog. Then their files have all columns of the table, and the
+    names of the tables have no hyphens."""

@@ -67,6 +67,10 @@ class LandJob:
         """
         return self.names.possible(self.options.value_format, existing)
 
+    def targets(self, existing: Callable[[str], Iterable[str]]) -> list[str]:
+        """Return the names of the tables to which the tasks may write; `existing` as above."""
+        return self._split.tables(existing)
+
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
         return self._split.columns(table)
@@ -84,7 +88,8 @@ class LandJob:
             order.check(page.seqs)
             for place, rows in tables.split(page, part.stream):
                 files.add(place, rows)
-        return TaskReport(part.start, part.end, files.finish(self.seq_column))
+        finished = files.finish(self.seq_column)
+        return TaskReport(part.start, part.end, finished, files.missing)
 
     @property
     def seq_column(self) -> str:

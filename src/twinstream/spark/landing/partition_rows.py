@@ -51,7 +51,8 @@ def divided(
     for each in partitions:
         found = each.values(rows).dictionary_encode(null_encoding="encode")
         texts = found.dictionary.cast(pa.string()).to_pylist()
-        folders = [_folder(each.name, text) for text in texts]
+        folder = _exact if each.stored else _folder
+        folders = [folder(each.name, text) for text in texts]
         size = len(folders)
         both = pc.add(pc.multiply(codes, size), found.indices.cast(pa.int64()))
         distinct = both.dictionary_encode()
@@ -96,10 +97,18 @@ def _folder(name: str, text: str | None) -> str:
     return f"{name}={value}"
 
 
+def _exact(name: str, text: str | None) -> str:
+    """Return the text of a stored value, of any size. Null has no `=`, unlike an empty text."""
+    if text is None:
+        return name
+    # With the escape of "_", no value is `NULL`.
+    return f"{name}={quote(text, safe='').replace('_', '%5F')}"
+
+
 def values_of(partition: str) -> dict[str, str | None]:
     """Return the text of each value of a partition, by the name of its column."""
     found = (folder.partition("=") for folder in partition.split("/") if folder)
-    return {name: None if value == NULL else unquote(value) for name, _, value in found}
+    return {name: unquote(value) if sign and value != NULL else None for name, sign, value in found}
 
 
 def partition_of(file: Path) -> str:

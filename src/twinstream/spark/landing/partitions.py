@@ -23,6 +23,7 @@ from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 
 __all__ = [
+    "TIME_TRANSFORMS",
     "Partition",
     "changed_partitions",
     "check_partitions",
@@ -32,6 +33,8 @@ __all__ = [
     "parse_partitions",
     "partition_columns",
     "partitions_in",
+    "stored_partition",
+    "stored_partitions",
     "table_columns",
     "tokens_in",
     "tokens_of",
@@ -41,6 +44,8 @@ __all__ = [
 
 _KEY: Final = "partition_by"
 _CALL: Final = re.compile(r"(\w+)\s*\(\s*([^()]+?)\s*\)")
+# Other programs may divide a table by a transform such as `bucket[16](id)`.
+_STORED: Final = re.compile(r"(\w+(?:\[\d+\])?)\(([^()]+)\)", re.ASCII)
 _TOKEN: Final = re.compile(r"(subject|key)\[(\d{1,4})\]", re.ASCII)
 
 # Names that readers of folders take as they are.
@@ -68,6 +73,29 @@ def _text_of(form: str) -> Callable[[pa.Array], pa.Array]:
     return lambda times: pc.strftime(times, format=form)
 
 
+def _months(times: pa.Array) -> pa.Array:
+    return pc.add(pc.multiply(_years(times), 12), pc.subtract(pc.month(times), 1))
+
+
+def _years(times: pa.Array) -> pa.Array:
+    return pc.subtract(pc.year(times), 1970)
+
+
+def _hours(times: pa.Array) -> pa.Array:
+    return pc.divide(pc.floor_temporal(times, unit="hour").cast(fields.LONG), _HOUR)
+
+
+# What a table in a catalog has for a time: the whole years, months, days or hours since 1970.
+_SINCE_1970: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
+    "year": _years,
+    "month": _months,
+    "day": lambda times: _day(times).cast(fields.INTEGER),
+    "hour": _hours,
+}
+
+# An hour in microseconds.
+_HOUR: Final = 3_600_000_000
+
 # The type of the values of each transform of a time, and how to compute them, in UTC.
 _TRANSFORMS: Final[Mapping[str, tuple[pa.DataType, Callable[[pa.Array], pa.Array]]]] = {
     "year": (fields.INTEGER, lambda times: pc.year(times).cast(fields.INTEGER)),
@@ -75,6 +103,9 @@ _TRANSFORMS: Final[Mapping[str, tuple[pa.DataType, Callable[[pa.Array], pa.Array
     "day": (fields.DATE, _day),
     "hour": (fields.STRING, _text_of("%Y-%m-%d-%H")),
 }
+
+TIME_TRANSFORMS: Final = frozenset(_TRANSFORMS)
+"""The transforms of a time."""
 
 
 @frozen(kw_only=True)
@@ -85,6 +116,9 @@ class Partition:
     are, `identity`. `source` is the column of the message from which the values come, and `token`
     the number of the token of the subject or key, from 1. `name` and `type` are those of the column
     with the values.
+
+    Values that are `stored` are in the files, or follow from columns there, as in tables in a
+    catalog. Others are in the names of folders or in the log.
     """
 
     text: str
@@ -93,11 +127,17 @@ class Partition:
     name: str
     type: pa.DataType
     token: int = 0
+    stored: bool = False
 
     @property
     def is_derived(self) -> bool:
-        """Whether the column is added to those of the message."""
+        """Whether the values are not those of a column of the message."""
         return self.transform != "identity"
+
+    @property
+    def has_column(self) -> bool:
+        """Whether the values have a column, which is added to those of the message."""
+        return self.transform == "token" or (self.is_derived and not self.stored)
 
     @property
     def column(self) -> pa.Field:
@@ -105,14 +145,17 @@ class Partition:
         return pa.field(self.name, self.type)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the value of each row."""
+        """Return the value of each row. Stored dates and times are numbers, as in a catalog."""
         found = rows.column(self.source)
         if self.transform == "identity":
-            return found
+            is_date = self.stored and pa.types.is_date(found.type)
+            return found.cast(fields.INTEGER) if is_date else found
         if self.transform == "token":
             return tokens_of(found, self.token)
         if pa.types.is_timestamp(found.type):
             found = found.cast(pa.timestamp("us"))  # without a zone, so in UTC
+        if self.stored:
+            return _SINCE_1970[self.transform](found)
         return _TRANSFORMS[self.transform][1](found)
 
 
@@ -204,9 +247,37 @@ def _parse(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
         text=f"{transform}({name})",
         transform=transform,
         source=name,
-        name=f"{name.lstrip('_')}_{transform}",
+        name=_derived_name(transform, name),
         type=_TRANSFORMS[transform][0],
     )
+
+
+def _derived_name(transform: str, source: str) -> str:
+    return f"{source.lstrip('_')}_{transform}"
+
+
+def stored_partition(transform: str, source: str) -> Partition:
+    """Return a partition of a table in a catalog by its transform and the column in the files.
+
+    A column of tokens is a column as others are.
+    """
+    is_identity = transform == "identity"
+    text = source if is_identity else f"{transform}({source})"
+    name = source if is_identity else _derived_name(transform, source)
+    kind = pa.string()
+    return Partition(
+        text=text, transform=transform, source=source, name=name, type=kind, stored=True
+    )
+
+
+def stored_partitions(columns: pa.Schema) -> list[Partition]:
+    """Return the partitions of a table in a catalog with these columns, or of a file there."""
+    found: list[Partition] = []
+    for text, column in partitions_in(columns):
+        call = _STORED.fullmatch(text)
+        pair = ("identity", column.name) if call is None else (call[1], call[2])
+        found.append(stored_partition(*pair))
+    return found
 
 
 def _identity(text: str, columns: pa.Schema, subject: str, seq: str) -> Partition:
@@ -237,14 +308,19 @@ def _column(text: str, name: str, columns: pa.Schema, subject: str) -> pa.Field:
 
 def table_columns(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
     """Return the columns of a table, with those that are derived for its partitions at the end."""
-    derived = [each.column for each in partitions if each.is_derived]
+    derived = [each.column for each in partitions if each.has_column]
     return marked(pa.schema([*columns, *derived]), partitions)
 
 
 def file_columns(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:
-    """Return the columns that are in the files of a table: those without the partitions' values."""
-    names = {each.name for each in partitions}
-    return marked(pa.schema([each for each in columns if each.name not in names]), partitions)
+    """Return the columns that are in the files of a table: those without the partitions' values.
+
+    Files have the values that are stored.
+    """
+    stored = tuple(each for each in partitions if each.stored)
+    names = {each.name for each in partitions if not each.stored}
+    found = [each for each in table_columns(columns, stored) if each.name not in names]
+    return marked(pa.schema(found), partitions)
 
 
 def marked(columns: pa.Schema, partitions: Sequence[Partition]) -> pa.Schema:

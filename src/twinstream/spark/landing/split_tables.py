@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from twinstream.lake.entry import DEAD_LETTERS
 from twinstream.spark.decode import fields
@@ -149,6 +149,8 @@ class TableSplit:
         self._batcher: Final = Batcher(options, layout.columns)
         is_bucket = options.bucket is not None
         self._subject: Final = MessageColumns.of(self._format, is_bucket=is_bucket).subject
+        stored = names.files.in_catalog
+        self._divided: Final = tuple(evolve(each, stored=stored) for each in names.partitions)
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
     def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[Place, pa.RecordBatch]]:
@@ -172,14 +174,18 @@ class TableSplit:
             yield from self._rows(names.table, rows)
             return
         for token, inside in by_value(rows, tokens_of(rows.column(self._subject), names.token)):
-            yield from self._rows(named(names.table, token), inside)
+            table = named(names.table, token, in_catalog=names.files.in_catalog)
+            yield from self._rows(table, inside)
 
-    @property
-    def tables(self) -> list[str]:
-        """The names of all tables that may get rows. Raw messages are never dead letters."""
+    def tables(self, existing: Callable[[str], Iterable[str]] = _none) -> list[str]:
+        """Return the names of all tables that may get rows. Raw messages are never dead letters.
+
+        `existing` is that of `TableNames.possible`.
+        """
+        found = self._names.possible(self._format, existing)
         if self._format == "raw":
-            return [self._names.table]
-        return self._names.possible(self._format, lambda _: [])
+            found.remove(self._names.dead_letters)
+        return found
 
     def columns(self, table: str) -> pa.Schema:
         """Return the columns of a table, with a note of its partitions."""
@@ -192,7 +198,7 @@ class TableSplit:
         return pa.schema(found)
 
     def _partitions(self, table: str) -> tuple[Partition, ...]:
-        return () if table == self._names.dead_letters else self._names.partitions
+        return () if table == self._names.dead_letters else self._divided
 
     def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         kinds = rows.column(_KIND)
@@ -210,12 +216,19 @@ class TableSplit:
     def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         if not rows.num_rows:
             return
-        schema = self._schema(table)
-        for partition, inside in divided(rows, self._partitions(table)):
-            arrays = [inside.column(name) for name in schema.names if name != BATCH_COLUMN]
-            if self._batch is not None:
-                arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), inside.num_rows))
+        schema, partitions = self._schema(table), self._partitions(table)
+        added = {each.name: each for each in partitions if each.has_column}
+        for partition, inside in divided(rows, partitions):
+            arrays = [
+                added[name].values(inside) if name in added else self._column(inside, name)
+                for name in schema.names
+            ]
             yield Place(table, partition), pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _column(self, rows: pa.RecordBatch, name: str) -> pa.Array:
+        if name == BATCH_COLUMN and self._batch is not None:
+            return pa.repeat(pa.scalar(self._batch, pa.int64()), rows.num_rows)
+        return rows.column(name)
 
     def _schema(self, table: str) -> pa.Schema:
         found = self._schemas.get(table)

@@ -118,7 +118,8 @@ def _texts(schema: pa.Schema) -> list[str]:
 class TableFiles:
     """The open files of a task, one for each table and partition. A local `folder` must exist.
 
-    A file that has reached its size is closed, and another one is begun.
+    A file that has reached its size is closed, and another one is begun. Rows of a table whose
+    folder is unknown are not written: `missing` has its name.
     """
 
     def __init__(self, folder: Path | LakeOutput, settings: FileSettings | None = None) -> None:
@@ -127,6 +128,7 @@ class TableFiles:
         self._open: Final[dict[Place, _Open]] = {}
         self._full: Final[list[tuple[Place, _Open]]] = []
         self._partitions: Final[set[Place]] = set()
+        self._missing: Final[set[str]] = set()
         self._bytes = 0
 
     def add(self, place: Place, rows: pa.RecordBatch) -> None:
@@ -136,6 +138,9 @@ class TableFiles:
         """
         found = self._open.get(place)
         if found is None:
+            if self._output.lacks(place.table):
+                self._missing.add(place.table)
+                return
             self._refuse_many(place)
             path, file = self._output.open(place.table, place.partition)
             found = self._open[place] = _Open(path, file, rows.schema)
@@ -143,6 +148,11 @@ class TableFiles:
         self._bytes += rows.nbytes
         if self._bytes >= min(_HELD, self._settings.size):
             self._flush()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The tables that must exist before their rows can be written, sorted."""
+        return tuple(sorted(self._missing))
 
     def finish(self, seq_column: str) -> tuple[TaskFile, ...]:
         """Write the buffered rows, make the files durable, and return them.

@@ -8,6 +8,8 @@ same table, also where the names of folders do not distinguish upper and lower c
 - any other byte becomes `_` and three digits: `é` is `_195_169`;
 - a name of more than 100 characters is cut, and a digest of the token and `_` are added;
 - messages whose subject has no such token are in the table for `none_`.
+
+Catalogs do not accept `-`, which becomes `_045` there.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ MAX_TABLES: Final = 100
 """The default limit of tables of a source whose tables are by a token."""
 
 _TABLE: Final = re.compile(r"(.*)\{(subject|key)\[(\d{1,4})\]\}", re.ASCII)
-_PLAIN: Final = frozenset(string.ascii_lowercase + string.digits + "-")
+_IN_CATALOGS: Final = frozenset(string.ascii_lowercase + string.digits)
+_IN_FOLDERS: Final = _IN_CATALOGS | {"-"}
 
 # No token has a name that ends in one underscore, so these names are of no token.
 _NONE: Final = "none_"
@@ -64,11 +67,15 @@ def parse_table(text: str, column: str) -> tuple[str, int]:
     return prefix, token
 
 
-def named(prefix: str, token: str | None) -> str:
-    """Return the name of the table for a token, which is `None` if the subject has none."""
+def named(prefix: str, token: str | None, *, in_catalog: bool = False) -> str:
+    """Return the name of the table for a token, which is `None` if the subject has none.
+
+    `in_catalog` is that of `FileSettings`.
+    """
     if token is None:
         return prefix + _NONE
-    name = prefix + "".join(map(_escaped, token))
+    plain = _IN_CATALOGS if in_catalog else _IN_FOLDERS
+    name = prefix + "".join(sign if sign in plain else _escaped(sign) for sign in token)
     if len(name) <= _LONGEST:
         return name
     digest = hashlib.sha256(token.encode()).hexdigest()[:_DIGEST]
@@ -76,8 +83,6 @@ def named(prefix: str, token: str | None) -> str:
 
 
 def _escaped(sign: str) -> str:
-    if sign in _PLAIN:
-        return sign
     if sign == "_":
         return "__"
     if sign in string.ascii_uppercase:

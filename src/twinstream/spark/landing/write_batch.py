@@ -19,6 +19,7 @@ from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
+from twinstream.spark.landing.missing_tables import reports_of
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.landing.tables import BatchWriter, put_landed
 from twinstream.spark.source.driver_client import Leader
@@ -74,8 +75,16 @@ class PlannedBatch:
         )
         if HOOKS:
             reached("land: before tasks", plan)
-        reports = job.run(engine, ranges, group)
         names = job.names
+        reports = reports_of(
+            lambda folder: evolve(job, folder=folder).run(engine, ranges, group),
+            job.folder,
+            lambda new: self.tables.prepared(
+                [*job.targets(self.tables.existing), *new], job.columns
+            ),
+            names,
+            self.tables.existing,
+        )
         if names.token:
             names.refuse_many([*self.tables.existing(names.table), *files_by_table(reports)])
         self._check_earlier(reports)

@@ -114,7 +114,7 @@ class SourceBatches:
             names = self._source.tables
             split = TableSplit(self._options, names, plan.batch)
             earlier = () if last is None else last.tables
-            folder = tables.prepared(split.tables, split.columns, earlier)
+            folder = tables.prepared(split.tables(tables.existing), split.columns, earlier)
             job = LandJob(self._options, names, folder, plan.batch)
             before, owner = None if last is None else last.mark, f"source {self._source.name}"
             batch = PlannedBatch(plan, before, job, tables, owner)

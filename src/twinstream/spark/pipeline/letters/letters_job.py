@@ -33,23 +33,28 @@ class LettersJob:
     stream: str
     folder: Path | LakeOutput
 
-    def run(self, engine: Engine, parts: Sequence[Sequence[BatchLetters]]) -> list[TaskFile]:
-        """Run one task for each part, and return the files of all tasks."""
-        reports = engine.run(self.land, parts, "")
-        return [file for report in reports for file in report.files]
+    def run(self, engine: Engine, parts: Sequence[Sequence[BatchLetters]]) -> list[TaskReport]:
+        """Run one task for each part, and return the reports of all tasks."""
+        return engine.run(self.land, parts, "")
 
     def land(self, part: Sequence[BatchLetters]) -> TaskReport:
         """Do the work of one task: decode the letters of some batches, and report the files."""
         batches = letters_by_batch(part, self.options.corrupt_column)
-        files = tuple(file for each in batches for file in self._batch(*each))
+        files: list[TaskFile] = []
+        missing: list[str] = []
+        for each in batches:
+            written = self._batch(*each)
+            is_bucket = self.options.bucket is not None
+            files += written.finish(MessageColumns.of("json", is_bucket=is_bucket).seq)
+            missing += written.missing
         first = min((each.first for each in files), default=0)
-        return TaskReport(first, max((each.last + 1 for each in files), default=first), files)
+        end = max((each.last + 1 for each in files), default=first)
+        return TaskReport(first, end, tuple(files), tuple(missing))
 
-    def _batch(self, letters: BatchLetters, pages: Iterable[LetterPage]) -> tuple[TaskFile, ...]:
+    def _batch(self, letters: BatchLetters, pages: Iterable[LetterPage]) -> TableFiles:
         tables = TableSplit(self.options, self.names, letters.batch)
         files = TableFiles(self.folder, self.names.files)
         for page in pages:
             for place, rows in tables.split(page.messages, self.stream):
                 files.add(place, rows)
-        is_bucket = self.options.bucket is not None
-        return files.finish(MessageColumns.of("json", is_bucket=is_bucket).seq)
+        return files

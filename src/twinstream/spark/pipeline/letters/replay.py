@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -21,8 +22,10 @@ from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.objects.files import arrow_files
-from twinstream.lake.task_report import TaskFile
+from twinstream.lake.task_report import TaskFile, TaskReport
 from twinstream.spark.errors import JournalError, OptionError
+from twinstream.spark.landing.missing_tables import reports_of
+from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.letters.check_landed import check_landed
@@ -135,11 +138,9 @@ class _Replay:
         """Land the letters that fit. Return the entries of all batches; none without a change."""
         letters = self.state.journal.letters
         number = letters.next_number()
-        split = TableSplit(self.source.source_options, self.source.tables, self.batches[0].batch)
-        output = self.state.sink.output(f"{self.source.name}.letters-{number:09}-", split)
-        staged = StagedLetters(self.state.folders, output)
+        staged = StagedLetters(self.state.folders, self._output(number))
         try:
-            plan = self._plan(number, staged, self._decode(engine, staged))
+            plan = self._plan(number, staged, self._decode(engine, number, staged))
             if plan is None:
                 return []
             staged.settle()
@@ -151,7 +152,12 @@ class _Replay:
             if letters.unfinished() is None:
                 staged.close()
 
-    def _decode(self, engine: Engine, staged: StagedLetters) -> list[TaskFile]:
+    def _output(self, number: int, new: Sequence[str] = ()) -> LakeOutput | None:
+        """Return where the tasks of a plan write files on an object store."""
+        split = TableSplit(self.source.source_options, self.source.tables, self.batches[0].batch)
+        return self.state.sink.output(f"{self.source.name}.letters-{number:09}-", split, new)
+
+    def _decode(self, engine: Engine, number: int, staged: StagedLetters) -> list[TaskFile]:
         """Let tasks decode the letters, and return the files that the tasks have written.
 
         Each letter is in one of the files. Raises `JournalError` if the tasks have decoded another
@@ -162,8 +168,19 @@ class _Replay:
         lake = self.state.sink.lake
         letters = [BatchLetters(number, tuple(files[number]), lake) for number in numbers]
         options = evolve(self.source.source_options, slots=engine.slots)
-        job = LettersJob(options, self.source.tables, self.source.stream, staged.folder)
-        written = job.run(engine, list(self._parts(letters, engine.slots)))
+        names, parts = self.source.tables, list(self._parts(letters, engine.slots))
+
+        def decode(folder: Path | LakeOutput) -> list[TaskReport]:
+            return LettersJob(options, names, self.source.stream, folder).run(engine, parts)
+
+        reports = reports_of(
+            decode,
+            staged.folder,
+            lambda new: self._output(number, new) or staged.folder,
+            names,
+            self.state.sink.existing,
+        )
+        written = [file for each in reports for file in each.files]
         found, known = sum(each.rows for each in written), sum(e.dead_letters for e in self.batches)
         if found != known:
             raise JournalError(

@@ -10,12 +10,13 @@ __all__ = ["refuse_partitions"]
 
 
 def refuse_partitions(config: PipelineConfig, source: SourceConfig, purpose: str) -> None:
-    """Raise `SparkSourceError` if the tables of a source have partitions on an object store.
+    """Raise `SparkSourceError` if Delta tables of a source have partitions on an object store.
 
     The partition of a file is only in the log there, and not in the path by which a command would
-    know it.
+    know it. The files of Iceberg tables have the values in their rows.
     """
-    if source.partitions and isinstance(config.path, ObjectFolder):
+    is_on_store = isinstance(config.path, ObjectFolder)
+    if source.partitions and is_on_store and not source.files.in_catalog:
         raise SparkSourceError(
             f"pipeline {purpose} cannot change tables with partitions on an object store, and those"
             f" of source {source.name} have some: land the messages into another table, with the"

@@ -6,7 +6,7 @@ the tables. It can be repeated, even after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
+from twinstream.spark.landing.missing_tables import reports_of
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.staging import Staging, Written, remove_attempts
@@ -143,10 +144,20 @@ def _again(
     tables: list[str],
 ) -> BatchEntry:
     split = TableSplit(source.source_options, source.tables, entry.batch)
-    # No source has a dot in its name.
-    staged = _Staged(folders, sink.output(f"{source.name}.replay-", split))
+
+    def output(new: Sequence[str] = ()) -> LakeOutput | None:
+        # No source has a dot in its name.
+        return sink.output(f"{source.name}.replay-", split, new)
+
+    staged = _Staged(folders, output())
     try:
-        reports = _write_batch(engine, source, entry, staged.folder)
+        reports = reports_of(
+            lambda folder: _write_batch(engine, source, entry, folder),
+            staged.folder,
+            lambda new: output(new) or staged.folder,
+            source.tables,
+            sink.existing,
+        )
         found = sum(each.rows for each in reports)
         files = files_by_table(reports)
         source.tables.refuse_many([*tables, *files])

@@ -41,6 +41,7 @@ from twinstream.spark.pipeline.settings.toml_bucket import stream_and_bucket
 from twinstream.spark.pipeline.settings.toml_catalog import CATALOG_KEYS, catalog_settings
 from twinstream.spark.pipeline.settings.toml_partitions import (
     files_of,
+    in_catalog,
     partitions_of,
     refuse_partitions,
 )
@@ -155,6 +156,8 @@ def read_config(
         sources=tuple(_sources(top, file, name, options)),
     )
     spark.finish()
+    if config.sink == "iceberg":
+        config = in_catalog(config)
     _check_names(file.name, config)
     _check_members(file.name, config)
     _check_purges(file.name, config)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
 import pyarrow as pa
+from attrs import evolve
 
 from twinstream.spark.errors import ConfigError, OptionError
 from twinstream.spark.landing.file_settings import FILE_SIZE, MAX_PARTITIONS, FileSettings
-from twinstream.spark.landing.partitions import Partition, parse_partitions
+from twinstream.spark.landing.partitions import TIME_TRANSFORMS, Partition, parse_partitions
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 
-__all__ = ["files_of", "partitions_of", "refuse_partitions"]
+__all__ = ["files_of", "in_catalog", "partitions_of", "refuse_partitions"]
 
-# The kinds of tables that have partitions.
-_SINKS: Final = ("parquet", "delta")
+_IN_CATALOGS: Final = re.compile("[a-z0-9_]+")
 
 # The possible sizes of a file. An object of a store with S3 has at most 10,000 parts.
 _SIZES: Final = (1024 * 1024, 10 * 1024 * 1024 * 1024)
@@ -83,6 +85,27 @@ def _common(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     return pa.schema([each for each in one if types.get(each.name) == each.type])
 
 
+def in_catalog(config: PipelineConfig) -> PipelineConfig:
+    """Return the pipeline with the names and the files that tables in a catalog have."""
+    sources = (evolve(each, files=evolve(each.files, in_catalog=True)) for each in config.sources)
+    return evolve(config, sources=tuple(sources))
+
+
+def _refuse_two_times(where: str, partitions: Sequence[Partition]) -> None:
+    """Raise `ConfigError` for two transforms of the time in one column, which Iceberg refuses."""
+    found: dict[str, Partition] = {}
+    for each in partitions:
+        if each.transform in TIME_TRANSFORMS:
+            other = found.setdefault(each.source, each)
+            if other is not each:
+                raise ConfigError(
+                    where,
+                    f"{other.text} and {each.text}: an Iceberg table is divided once by the time in"
+                    " a column; keep the shorter of both periods, by which readers skip files for"
+                    " the longer one, too",
+                )
+
+
 def refuse_partitions(file: str, config: PipelineConfig) -> None:
     """Raise `ConfigError` for partitions, bounds or names that the tables cannot have."""
     for source in config.sources:
@@ -93,17 +116,14 @@ def refuse_partitions(file: str, config: PipelineConfig) -> None:
                 " all columns",
             )
         where = f"{file}: source {source.name}: partition_by"
-        if source.partitions and config.sink not in _SINKS:
-            raise ConfigError(
-                where, f'tables of sink = "{config.sink}" have no partitions; remove it'
-            )
-        if source.token and config.sink == "iceberg":
+        if source.token and source.files.in_catalog and not _IN_CATALOGS.fullmatch(source.table):
             raise ConfigError(
                 f"{file}: source {source.name}: table",
-                f"tables by a token of the subject, as {source.table}{{subject[{source.token}]}},"
-                ' cannot be of sink = "iceberg", whose tables are created before a task knows their'
-                " names; name one table, or give each subject its own [[source]]",
+                f"{source.table!r} is the beginning of names in a catalog, which have only"
+                " lower-case letters, digits and '_'; write it so",
             )
+        if source.files.in_catalog:
+            _refuse_two_times(where, source.partitions)
         for each in source.partitions:
             if config.sink == "parquet" and each.name.startswith("_"):
                 raise ConfigError(

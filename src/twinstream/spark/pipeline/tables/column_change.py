@@ -45,6 +45,14 @@ class ColumnChange:
         """The names that no column has afterwards."""
         return {name for names in self.sources.values() for name in names} - {*self.columns.names}
 
+    def changed(self, known: pa.Schema) -> set[str]:
+        """Return the columns that get another name or type. `known` are those of the table."""
+        return {
+            each.name
+            for each in self.columns
+            if self.sources[each.name] != (each.name,) or known.field(each.name).type != each.type
+        }
+
     @property
     def read_columns(self) -> pa.Schema:
         """The columns with which the table is read: new types under the names that it has."""

@@ -247,7 +247,7 @@ class DeltaSink:
         """Return the tables of the lake whose names begin with a prefix."""
         return self._place.existing(prefix)
 
-    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> LakeOutput | None:
         """Return where tasks write files on an object store, with names that begin with `name`."""
         return None if self.lake is None else LakeOutput(self.lake, name)
 

@@ -36,9 +36,9 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
     add_columns,
     changed,
     created,
-    iceberg_schema,
     transaction_on,
 )
+from twinstream.spark.pipeline.tables.iceberg_partitions import record_of
 from twinstream.spark.pipeline.tables.sink import Writer
 
 __all__ = ["IcebergBatch", "landed", "last_landed"]
@@ -95,7 +95,7 @@ class IcebergBatch:
         The catalog decides where a table is, and some servers store only objects below it.
         `earlier` are the tables that got rows of the batch before.
         """
-        self._earlier = frozenset(earlier)
+        self._earlier |= frozenset(earlier)
         homes = {table: home_of(self._existing(table, columns)) for table in tables}
         return LakeOutput(self.lake, self._name, homes)
 
@@ -103,9 +103,7 @@ class IcebergBatch:
         found = self._tables.opened(table)
         if found is None and table in self._earlier:
             raise self._lost(table, "is not in the catalog")
-        return found or created(
-            lambda: self._tables.create(table, iceberg_schema(table, columns(table)))
-        )
+        return found or created(self._tables, table, columns(table))
 
     def found(self, table: str) -> Written | None:
         """Return the files of the batch that the table already has, or `None` without the batch."""
@@ -183,11 +181,13 @@ class IcebergBatch:
         add_columns(name, transaction, columns)
         own = {f"{_LANDED}{self._writer.id}": str(self._number)}
         transaction.set_properties(own | missing_mapping(transaction.table_metadata))
-        schema, spec = transaction.table_metadata.schema(), transaction.table_metadata.spec()
+        metadata = transaction.table_metadata
+        schema, spec = metadata.schema(), metadata.spec()
         summary = {_SOURCE: self._writer.name, _BATCH: str(self._number)}
         with transaction.update_snapshot(snapshot_properties=summary).merge_append() as append:
             for file in files:
-                append.append_data_file(data_file(file, schema, spec.spec_id))
+                values = record_of(file.partition, metadata)
+                append.append_data_file(data_file(file, schema, spec.spec_id, values))
         trim(transaction)
         transaction.commit_transaction()
 

@@ -19,13 +19,14 @@ from twinstream.lake.iceberg.columns import Unrepresentable, arrow_columns, iceb
 from twinstream.lake.iceberg.errors import CATALOG_ERRORS, catalog_error, cause_of, is_refusal
 from twinstream.lake.iceberg.retention import trim
 from twinstream.lake.iceberg.tables import NO_RETRIES, IcebergTables
-from twinstream.spark.errors import JournalError, SchemaError
+from twinstream.spark.errors import SchemaError
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.tables.iceberg_fit import (
     refuse_renamed,
     refuse_unfit,
     refuse_unmapped,
 )
+from twinstream.spark.pipeline.tables.iceberg_partitions import refuse_other_partitions, spec_of
 
 __all__ = [
     "add_columns",
@@ -65,16 +66,18 @@ def iceberg_schema(table: str, columns: pa.Schema) -> Schema:
         ) from None
 
 
-def created(create: Callable[[], Table]) -> Table:
+def created(tables: IcebergTables, table: str, columns: pa.Schema) -> Table:
     """Return a table that is created, even if the answers of the catalog are lost."""
+    schema = iceberg_schema(table, columns)
+    spec = spec_of(columns, schema)
     for attempt in range(1, _DOUBTS + 1):
         try:
-            return create()
+            return tables.create(table, schema, spec)
         except StorageError as error:
             if is_refusal(error.__cause__):
                 raise
             time.sleep(_PAUSES.pause(attempt))
-    return create()
+    return tables.create(table, schema, spec)
 
 
 def transaction_on(table: Table) -> Transaction:
@@ -82,13 +85,8 @@ def transaction_on(table: Table) -> Transaction:
 
     If another program has removed the property that a new table gets, it is set again: without it,
     pyiceberg would commit on a later state. Then raises `CommitFailedException`, because the table
-    has a later state. Raises `JournalError` for a table with partitions.
+    has a later state.
     """
-    if not table.spec().is_unpartitioned():
-        raise JournalError(
-            f"another program has divided the table {'.'.join(table.name())} into partitions, which"
-            " the files of a batch do not have; drop the partition fields, or name another table"
-        )
     if NO_RETRIES.items() - table.properties.items():
         table.transaction().set_properties(NO_RETRIES).commit_transaction()
         raise CommitFailedException("the table has got a property again")
@@ -146,8 +144,12 @@ def changed(tables: IcebergTables, name: str, change: Callable[[Table], _T]) -> 
 
 
 def add_columns(name: str, transaction: Transaction, columns: pa.Schema) -> None:
-    """Add the columns that a table lacks. Raises `SchemaError` if the others do not fit it."""
+    """Add the columns that a table lacks. Raises `SchemaError` if the others do not fit it.
+
+    It also raises the error if the columns have other partitions.
+    """
     metadata = transaction.table_metadata
+    refuse_other_partitions(name, metadata, columns)
     known = arrow_columns(metadata.schema())
     check_columns(Path(name).name, known, columns)
     refuse_unfit(name, metadata, columns)

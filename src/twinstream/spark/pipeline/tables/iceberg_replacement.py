@@ -16,12 +16,14 @@ from twinstream.lake.iceberg.tables import data_files
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
+from twinstream.spark.landing.partition_rows import divided
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline.tables.iceberg_change import (
     add_columns,
     transaction_on,
 )
+from twinstream.spark.pipeline.tables.iceberg_partitions import known_partitions, record_of
 from twinstream.spark.pipeline.tables.seq_column import seq_column
 
 __all__ = ["Replacement"]
@@ -53,7 +55,8 @@ class Replacement:
                 str(self.added[0].path), filesystem=arrow_files(self.output.lake)
             )
             add_columns(self.table, transaction, columns)
-        schema, spec = transaction.table_metadata.schema(), transaction.table_metadata.spec()
+        metadata = transaction.table_metadata
+        schema, spec = metadata.schema(), metadata.spec()
         removed, kept = self._removed(table, old)
         if not removed and not self.added:
             return
@@ -61,7 +64,8 @@ class Replacement:
             for each in removed:
                 overwrite.delete_data_file(each)
             for file in (*self.added, *kept):
-                overwrite.append_data_file(data_file(file, schema, spec.spec_id))
+                values = record_of(file.partition, metadata)
+                overwrite.append_data_file(data_file(file, schema, spec.spec_id, values))
         transaction.commit_transaction()
 
     def _removed(
@@ -84,9 +88,9 @@ class Replacement:
             ):
                 continue
             removed.append(each)
-            rest = TableFiles(self.output)
+            rest, partitions = TableFiles(self.output), known_partitions(self.table, table.metadata)
             for batch in rows.to_batches(filter=~own):
-                if batch.num_rows:
-                    rest.add(Place(self.table), batch)
+                for partition, inside in divided(batch, partitions) if batch.num_rows else ():
+                    rest.add(Place(self.table, partition), inside)
             kept += rest.finish(seq)
         return removed, kept

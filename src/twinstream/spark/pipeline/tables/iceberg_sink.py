@@ -22,6 +22,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import LakeOutput
+from twinstream.spark.landing.partitions import marked
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.landing.table_fit import check_columns
@@ -36,6 +37,11 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
 )
 from twinstream.spark.pipeline.tables.iceberg_columns import change_columns, refuse_joined
 from twinstream.spark.pipeline.tables.iceberg_fit import refuse_foreign
+from twinstream.spark.pipeline.tables.iceberg_partitions import (
+    first_partition,
+    refuse_other_partitions,
+    table_partitions,
+)
 from twinstream.spark.pipeline.tables.iceberg_replacement import Replacement
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
 from twinstream.spark.pipeline.tables.seq_column import seq_column
@@ -63,12 +69,13 @@ class IcebergSink:
         """Return the tables of the catalog's namespace whose names begin with a prefix."""
         return self._tables.existing(prefix)
 
-    def output(self, name: str, split: TableSplit) -> LakeOutput:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> LakeOutput:
         """Return where tasks write files for tables, which are created if need be.
 
         The names of the files begin with `name`.
         """
-        homes = {each: home_of(self._existing(each, split.columns(each))) for each in split.tables}
+        tables = [*split.tables(self.existing), *new]
+        homes = {each: home_of(self._existing(each, split.columns(each))) for each in tables}
         return LakeOutput(self.lake, name, homes)
 
     def _existing(self, table: str, columns: pa.Schema) -> Table:
@@ -76,7 +83,7 @@ class IcebergSink:
         if found is not None:
             return found
         self._tables.check()
-        return created(lambda: self._tables.create(table, iceberg_schema(table, columns)))
+        return created(self._tables, table, columns)
 
     def home(self, table: str) -> Path:
         """Return the folder of a table that exists, beginning with the name of its bucket."""
@@ -150,6 +157,7 @@ class IcebergSink:
         if found is not None and files:
             columns = schema_of(files, self.lake)
             iceberg_schema(table, columns)
+            refuse_other_partitions(table, found.metadata, columns)
             check_columns(Path(table).name, arrow_columns(found.schema()), columns)
 
     def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
@@ -167,21 +175,27 @@ class IcebergSink:
         columns = schema_of(files, self.lake)
         found = self._existing(table, columns)
         output = LakeOutput(self.lake, "replaced-", {table: home_of(found)})
-        added = self._task_files(table, files, seq_column(columns)) if files else ()
+        added = self._task_files(table, found, files, seq_column(columns)) if files else ()
         replacement = Replacement(table, batches.keys(), added, output)
         changed(self._tables, table, replacement)
 
-    def _task_files(self, table: str, files: Sequence[Path], seq: str) -> tuple[TaskFile, ...]:
+    def _task_files(
+        self, name: str, table: Table, files: Sequence[Path], seq: str
+    ) -> tuple[TaskFile, ...]:
         """Return files of the lake as a task reports them. `seq` is the column of sequences."""
-        lake, place = self.lake, Place(table)
-        return tuple(task_file(place, Footer.of(each, lake), seq, lake=lake) for each in files)
+        lake, metadata = self.lake, table.metadata
+        places = (Place(name, first_partition(each, metadata, name, lake)) for each in files)
+        return tuple(
+            task_file(place, Footer.of(each, lake), seq, lake=lake)
+            for place, each in zip(places, files, strict=True)
+        )
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
         """Yield the columns of a table, unless it does not exist."""
         found = self._tables.open(table)
         if found is not None:
             refuse_foreign(table, found.schema())
-            yield arrow_columns(found.schema())
+            yield marked(arrow_columns(found.schema()), table_partitions(found.metadata))
 
     def change(self, table: str, change: ColumnChange, source: SourceConfig) -> None:
         """Widen and rename columns of a table, as metadata and in one transaction.
@@ -208,9 +222,9 @@ class IcebergSink:
         batch = IcebergBatch(self._tables, plan.number, LettersWriter(writer, plan))
         paths = [file for inside in files.values() for file in inside]
         found = schema_of(paths, self.lake)
-        columns = pa.schema([each.remove_metadata() for each in found])
-        batch.prepared([table], lambda _: columns)
-        batch.put(table, self._task_files(table, paths, writer.seq), columns)
+        columns = pa.schema([each.remove_metadata() for each in found], found.metadata)
+        files_of = self._task_files(table, self._existing(table, columns), paths, writer.seq)
+        batch.put(table, files_of, columns)
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""

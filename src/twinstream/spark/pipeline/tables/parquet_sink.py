@@ -58,7 +58,7 @@ class ParquetSink:
         """Return the tables of the lake whose names begin with a prefix."""
         return folders_in(self.folders.root, prefix)
 
-    def output(self, name: str, split: TableSplit) -> None:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> None:
         """Return `None`, because the tables are on a file system."""
 
     def home(self, table: str) -> Path:

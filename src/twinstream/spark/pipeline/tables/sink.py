@@ -78,10 +78,11 @@ class Sink(Protocol):
         """Return the tables of the lake whose names begin with a prefix."""
         ...
 
-    def output(self, name: str, split: TableSplit) -> LakeOutput | None:
+    def output(self, name: str, split: TableSplit, new: Sequence[str] = ()) -> LakeOutput | None:
         """Return where tasks write files for the tables of `split`, on an object store.
 
         The names of the files begin with `name`. On a file system, they need a folder of their own.
+        `new` are further tables, which are created if a catalog decides where they are.
         """
         ...
 

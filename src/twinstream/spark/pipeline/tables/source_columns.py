@@ -8,7 +8,11 @@ import pyarrow as pa
 
 from twinstream.spark.decode import fields
 from twinstream.spark.errors import SchemaError
-from twinstream.spark.landing.partitions import changed_partitions, partition_columns
+from twinstream.spark.landing.partitions import (
+    changed_partitions,
+    partition_columns,
+    stored_partitions,
+)
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.table_fit import has_all
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -52,18 +56,32 @@ def refuse_old_columns(sink: Sink, source: SourceConfig, tables: Iterable[str]) 
 
 def _change(table: str, known: pa.Schema, wanted: pa.Schema, source: SourceConfig) -> ColumnChange:
     """Return the change of a table's columns. Its partitions and their columns cannot change."""
-    before, now = partition_columns(known), partition_columns(wanted)
+    before, now = (_partitions(each, source) for each in (known, wanted))
     # If the column of a partition has a new name, that is the reason to refuse.
     if len(known) and [source.renames.get(each, each) for each in before] != now:
         raise changed_partitions(table, before, now)
     change = change_of(table, known, wanted, source.renames)
-    if change.texts and before:
+    texts = f"the schema of source {source.name} ({'; '.join(change.texts)})"
+    if change.texts and before and not source.files.in_catalog:
         raise SchemaError(
-            f"the table {table} has partitions, and other columns than the schema of source"
-            f" {source.name} ({'; '.join(change.texts)}): the columns of partitioned tables cannot"
+            f"the table {table} has partitions, and other columns than {texts}: the columns of"
+            " partitioned tables cannot be changed, so name another table"
+        )
+    # The metadata of a table in a catalog change, except for the columns of its partitions.
+    dividing = {each.source for each in source.partitions}
+    if dividing & change.changed(known):
+        raise SchemaError(
+            f"the table {table} has partitions by other columns than {texts}: such columns cannot"
             " be changed, so name another table"
         )
     return change
+
+
+def _partitions(columns: pa.Schema, source: SourceConfig) -> list[str]:
+    """Return what tells the partitions of a table. In a catalog, these are not only columns."""
+    if source.files.in_catalog:
+        return [each.text for each in stored_partitions(columns)]
+    return partition_columns(columns)
 
 
 def _wanted(source: SourceConfig, tables: Iterable[str]) -> Iterator[tuple[str, pa.Schema]]:
