@@ -8,7 +8,12 @@ project = "Twinstream"
 version = release = twinstream.__version__
 author = copyright = "The Twinstream authors"
 
-extensions = ["myst_parser", "codegen.site.search", "codegen.site.twins"]
+extensions = [
+    "myst_parser",
+    "codegen.site.quick_names",
+    "codegen.site.search",
+    "codegen.site.twins",
+]
 exclude_patterns = []
 myst_heading_anchors = 4
 # Docstrings have single backticks; without this they would be in italics.
