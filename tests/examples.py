@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from tests.quick_java import QUICK_JAVA
+from tests.warm import TWINSTREAM, run_warm
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[1]
@@ -28,21 +29,43 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def run(command: list[str], server: NatsServer, folder: Path, *, seconds: int = 280) -> str:
     """Run a command against a server; return its output, or fail with the output."""
-    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"} | QUICK_JAVA
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=seconds
+        command,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=_environment(server),
+        timeout=seconds,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def run_twinstream(words: list[str], server: NatsServer, folder: Path) -> None:
+    """Run a `twinstream` command against a server."""
+    _run_warm(TWINSTREAM, words, server, folder)
 
 
 def check(code: str, server: NatsServer, folder: Path) -> None:
     """Run a Python example and compare its output with its `#>` lines."""
     promised = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
     assert promised, "the example promises no output"
-    printed = run([sys.executable, "-c", code.replace(URL, server.url)], server, folder)
+    printed = _run_warm(code.replace(URL, server.url), ["-c"], server, folder)
     assert printed.splitlines() == promised
+
+
+def _run_warm(
+    code: str, words: list[str], server: NatsServer, folder: Path, *, seconds: int = 280
+) -> str:
+    done = run_warm(code, words, folder, _environment(server), seconds)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _environment(server: NatsServer) -> dict[str, str]:
+    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"} | QUICK_JAVA
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return environment
 
 
 def check_program(program: Path, server: NatsServer, folder: Path, *, seconds: int = 60) -> None:
@@ -54,5 +77,6 @@ def check_program(program: Path, server: NatsServer, folder: Path, *, seconds: i
     usage, _, output = text.partition("\n\nIt prints:\n\n")
     assert output, "the program promises no output"
     arguments = [server.url] if URL in usage else []
-    printed = run([sys.executable, str(program), *arguments], server, folder, seconds=seconds)
+    words = [str(program), *arguments]
+    printed = _run_warm(program.read_text("utf-8"), words, server, folder, seconds=seconds)
     assert printed == dedent(output) + "\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.examples import ROOT, blocks, check, run
+from tests.examples import ROOT, blocks, check, run_twinstream
 from tests.sources import PACKAGES
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
@@ -39,7 +39,7 @@ def test_the_examples_do_what_they_say(
         for command in code.splitlines():
             words = shlex.split(command)
             assert words[0] == "twinstream", f"not run by any test: {command}"
-            run(words, server, tmp_path)
+            run_twinstream(words, server, tmp_path)
 
 
 def in_order(page: Path) -> list[tuple[str, str]]:

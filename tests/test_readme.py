@@ -19,7 +19,7 @@ from textwrap import indent
 import click
 import pytest
 
-from tests.examples import ROOT, URL, blocks, check, run
+from tests.examples import ROOT, URL, blocks, check, run, run_twinstream
 from tests.test_docs import anchors
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
@@ -77,7 +77,7 @@ def test_shell_examples_run(books: NatsServer) -> None:
         if command not in NOT_RUN_HERE:
             words = shlex.split(command)
             assert words[0] == "twinstream", f"not run by any test: {command}"
-            run(words, books, ROOT)
+            run_twinstream(words, books, ROOT)
 
 
 def test_it_is_short() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
@@ -22,6 +23,7 @@ import pytest
 
 import js_sync
 from tests._sync.flow import eventually
+from tests.warm import run_warm
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, NatsServer
 
@@ -100,11 +102,16 @@ def started(twin: str, body: str, url: str, *options: str) -> subprocess.Popen[s
 
 def ran(twin: str, body: str, url: str, *options: str) -> tuple[int, str, str]:
     """Run a program to its end; return its exit code, its output and its errors."""
-    with started(twin, body, url, *options) as program:
-        out, err = program.communicate(timeout=PATIENCE)
+    done: subprocess.CompletedProcess[str] | subprocess.Popen[str]
+    if options:
+        with started(twin, body, url, *options) as done:
+            out, err = done.communicate(timeout=PATIENCE)
+    else:
+        done = run_warm(written(twin, body), ["-c", url], ROOT, os.environ, PATIENCE)
+        out, err = done.stdout, done.stderr
     # What is logged without any setting, when the server of a test leaves.
     logged = re.compile(r"disconnected from 127\.0\.0\.1:\d+: the server closed the connection\n")
-    return program.returncode, out, logged.sub("", err)
+    return done.returncode, out, logged.sub("", err)
 
 
 def greet(peer: FakePeer) -> None:

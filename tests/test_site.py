@@ -17,11 +17,17 @@ from codegen.site.coverage import items, parameter_items, percentages
 from codegen.site.llms import write_llms
 from codegen.site.public_names import public_objects
 from codegen.site.raised_texts import raised_texts
-from codegen.site.reference import pages
+from codegen.site.reference import pages as written_pages
 from codegen.site.screenshots import PICTURES
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMED = re.compile(r"(?:^\.\. py:\w+:: |^ {10,})((?:js_|twinstream)[\w.]+)", re.M)
+
+
+@cache
+def pages() -> dict[str, str]:
+    """Return the texts of the pages of the reference."""
+    return written_pages()
 
 
 @cache

@@ -14,8 +14,7 @@ from attrs import frozen
 LIMIT = 120
 COMMAND = [sys.executable, "-m", "twinstream"]
 
-# A mark and the exit code stand behind the output of each command.
-_SEVERAL = """
+SEVERAL = """
 import sys
 from twinstream.cli.main import main
 streams = (sys.stdout,) if sys.stdout.isatty() else (sys.stdout, sys.stderr)
@@ -28,6 +27,10 @@ for command in sys.argv[1:]:
         code = ended.code or 0
     for stream in streams:
         print(f"\x1e{code}", file=stream, flush=True)
+"""
+"""A program that runs its arguments as `twinstream` commands, and imports everything once.
+
+A mark and the exit code stand behind the output of each command: see `each_shown`.
 """
 _MARK = re.compile(r"\x1e(\d+)\n")
 
@@ -49,15 +52,16 @@ def on_terminal(arguments: list[str], columns: int, answers: str = "", **more: s
 
 def session_on_terminal(commands: list[str], columns: int) -> list[Shown]:
     """Run commands on a terminal, in one process, which imports everything once."""
-    return _each(_on_terminal([sys.executable, "-c", _SEVERAL, *commands], columns))
+    return each_shown(_on_terminal([sys.executable, "-c", SEVERAL, *commands], columns))
 
 
 def session_in_pipe(commands: list[str]) -> list[Shown]:
     """Run commands whose output goes into pipes, in one process."""
-    return _each(_in_pipe([sys.executable, "-c", _SEVERAL, *commands]))
+    return each_shown(_in_pipe([sys.executable, "-c", SEVERAL, *commands]))
 
 
-def _each(shown: Shown) -> list[Shown]:
+def each_shown(shown: Shown) -> list[Shown]:
+    """Return what each command of the program `SEVERAL` has printed."""
     assert shown.code == 0, shown
     *out, _ = _MARK.split(shown.out)
     *err, _ = _MARK.split(shown.err) if shown.err else [*[""] * len(out), ""]

@@ -13,6 +13,7 @@ import pytest
 import js_sync
 from tests.cli.output import Run
 from tests.odd_messages import OddMessage, publish_raw
+from tests.warm import TWINSTREAM, run_warm
 from twinstream.cli.screen import counted
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -101,10 +102,9 @@ def test_there_is_no_progress_where_standard_error_is_no_terminal(
 ) -> None:
     environment = os.environ | {"TWINSTREAM_URL": server.url} | more
     for arguments in _commands(tmp_path, stream, bucket):
-        command = [sys.executable, "-m", "twinstream", *arguments]
-        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        done = run_warm(TWINSTREAM, ["twinstream", *arguments], tmp_path, environment, 120)
         assert done.stdout
-        assert done.stderr == b"", arguments
+        assert (done.returncode, done.stderr) == (0, ""), arguments
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals exist on POSIX only")

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import js_sync
+from tests.cli.terminal import SEVERAL, Shown, each_shown
 from tests.spark.pipelines import rows_of, write_config
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -138,17 +139,21 @@ def test_the_local_engine_needs_neither_pyspark_nor_java(
     assert landed(tmp_path / "lake", sink) == (expected, REASONS)
 
     publish(server, stream, range(101, 121))
-    for name, *more in [
-        ("run", "--once"),
-        ("replay", "--from", "1", "--to", "50", "--yes"),
-        ("compact",),
-        ("vacuum", "--yes"),
-        ("verify",),
-        ("report", "--output", "page.html"),
-        ("spec", "--output", "project"),
-    ]:
-        done = pipeline(name, *more)
-        assert done.returncode == 0, (name, done.stdout, done.stderr)
+    commands = [
+        f"pipeline {each} --config orders.toml"
+        for each in (
+            "run --once",
+            "replay --from 1 --to 50 --yes",
+            "compact",
+            "vacuum --yes",
+            "verify",
+            "report --output page.html",
+            "spec --output project",
+        )
+    ]
+    done = python("-c", SEVERAL, *commands)
+    shown = each_shown(Shown(done.stdout, done.stderr, done.returncode))
+    assert [each.code for each in shown] == [0] * len(commands), shown
     expected |= {number: row(number) for number in range(101, 121)}
     assert landed(tmp_path / "lake", sink) == (expected, REASONS)
 

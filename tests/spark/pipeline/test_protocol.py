@@ -60,8 +60,12 @@ def store_of(config: PipelineConfig) -> LocalStore:
     return LocalStore(Folders(config.path).state)
 
 
-def test_a_driver_that_dies_at_any_call_of_the_store(tmp_path: Path, leader: FakeLeader) -> None:
-    """Each life dies a call later than the one before, until one reaches the end."""
+def test_a_driver_that_dies_at_any_call_of_the_store(tmp_path: Path) -> None:
+    """Each life dies a call later than the one before, until one reaches the end.
+
+    Both batches have a dead letter; a third one would repeat the calls of the second.
+    """
+    leader = FakeLeader(20)
     for sink in SINKS:
         calls = 0
         while True:
@@ -74,11 +78,11 @@ def test_a_driver_that_dies_at_any_call_of_the_store(tmp_path: Path, leader: Fak
             except Died:
                 assert landed(config)[0] == landed(config)[1]
                 land_all(config, leader)
-                assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES), (sink, calls)
+                assert (landed(config), bounds(config)) == ((20, 20), BATCHES[:2]), (sink, calls)
                 calls += 1
             else:
                 break
-        assert calls > 30, "each batch has some calls"
+        assert calls > 20, "each batch has some calls"
 
 
 def test_a_driver_that_dies_again_and_again_gets_to_the_end(
