@@ -14,7 +14,9 @@ import js_async as js
 from js_async.client.subscription import SubscriptionBuffer
 from js_async.exactly_once import Stored, SubjectWriter
 from tests._async.flow import eventually, together
+from tests.hooked import starts
 from twinstream.core.client.options import ConnectOptions
+from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -105,6 +107,13 @@ async def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(serv
             await SubjectWriter(jet).insert(f"{name}." + "x" * 5000)
         await connection.flush()
         assert not [event for event in events if isinstance(event, js.Disconnected)]
+
+
+async def test_the_background_task_of_a_connection_ends_with_it(server):
+    with starts() as tasks:
+        connection = await js.connect(server.url, ping_interval=600)
+    await connection.close()
+    assert await tasks["twinstream-keeper"].join(Deadline.after(30))
 
 
 async def test_several_may_close_a_connection_at_the_same_time(server):

@@ -15,7 +15,9 @@ import js_sync as js
 from js_sync.client.subscription import SubscriptionBuffer
 from js_sync.exactly_once import Stored, SubjectWriter
 from tests._sync.flow import eventually, together
+from tests.hooked import starts
 from twinstream.core.client.options import ConnectOptions
+from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -106,6 +108,13 @@ def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, na
             SubjectWriter(jet).insert(f"{name}." + "x" * 5000)
         connection.flush()
         assert not [event for event in events if isinstance(event, js.Disconnected)]
+
+
+def test_the_background_task_of_a_connection_ends_with_it(server):
+    with starts() as tasks:
+        connection = js.connect(server.url, ping_interval=600)
+    connection.close()
+    assert tasks["twinstream-keeper"].join(Deadline.after(30))
 
 
 def test_several_may_close_a_connection_at_the_same_time(server):

@@ -22,6 +22,17 @@ def consumer_of(connection):
     return connection.jetstream().bind_consumer("S", "c")
 
 
+def test_the_request_of_a_connected_client_lasts_as_long_as_its_caller_waits():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        assert pull.json["expires"] == 5_000_000_000
+        peer.deliver(pull, 1, b"fine")
+
+    with scripted(script) as connection:
+        assert len((consumer_of(connection)).fetch(1, timeout=5)) == 1
+
+
 @CASES
 def test_a_status_in_an_empty_fetch(row):
     """The end is reported once; the next fetch is not affected."""

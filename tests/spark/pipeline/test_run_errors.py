@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from twinstream.cli.pipeline.progress_output import sentence as board_sentence
 from twinstream.spark.errors import OptionError
 from twinstream.spark.pipeline.pipeline_events import Failed
+from twinstream.spark.pipeline.restarts import Restarts
 from twinstream.spark.pipeline.run_errors import is_lasting, kind_of, sentence
+from twinstream.spark.pipeline.settings.config import Restarts as RestartSettings
 
 TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
   File "reader.py", line 41, in partitions
@@ -35,6 +39,25 @@ def test_failure_is_reported_in_one_line(text: str, said: str, lasting: bool) ->
 def test_a_failure_is_of_the_class_that_was_raised() -> None:
     assert kind_of(RuntimeError(TRACEBACK)) == "OptionError"
     assert kind_of(RuntimeError("disk on fire")) == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("limits", "once", "pauses"),
+    [
+        (RestartSettings(most=2), False, [1.0, 2.0, None]),
+        (RestartSettings(first=3.0, longest=4.0), False, [3.0, 4.0, 4.0, 4.0, 4.0, 4.0]),
+        (RestartSettings(), True, [1.0, 2.0, 4.0, 8.0, 16.0, None]),
+        (RestartSettings(most=0), True, [None]),
+    ],
+)
+def test_restarts_end_unless_a_batch_is_landed(
+    limits: RestartSettings, once: bool, pauses: list[float | None]
+) -> None:
+    restarts = Restarts(SimpleNamespace(restarts=limits), once=once)  # type: ignore[arg-type]
+    for _ in range(2):
+        assert [restarts.failed(RuntimeError("disk on fire")) for _ in pauses] == pauses
+        restarts.landed()
+    assert restarts.failed(RuntimeError(TRACEBACK)) is None
 
 
 def test_errors_of_this_package_keep_their_words() -> None:

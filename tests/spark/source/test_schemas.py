@@ -18,6 +18,8 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.read.page import StoredPage
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
@@ -85,3 +87,18 @@ def test_types_that_json_lacks_are_refused_by_their_name_in_spark() -> None:
     given = StructType([StructField("a", TimestampNTZType())])
     with pytest.raises(SchemaError, match="JSON has no values for a column of type timestamp_ntz"):
         Batcher(options, arrow_schema(given))
+
+
+def test_payloads_beside_malformed_headers_are_decoded() -> None:
+    given = {"valueFormat": "json", "includeHeaders": "true", "mode": "PERMISSIVE"}
+    options = SourceOptions.parse({"nats.servers": "h", "stream": "S", **given})
+    batcher = Batcher(options, pa.schema([fields.optional("a", fields.LONG)]))
+    page = StoredPage(
+        seqs=[1, 2],
+        subjects=[b"s", b"s"],
+        times=[1, 2],
+        headers=[b"malformed", b""],
+        payloads=[b'{"a":1}', b'{"a":2}'],
+    )
+    found = batcher.build(ArrowPage.of(page), "S").to_pylist()
+    assert found == [{"a": None}, {"a": 2}]
