@@ -42,7 +42,6 @@ CONSTANTS: Final = {
     "page bytes": "twinstream.core.read.bulk_page._MAX_BYTES",
     "pipeline patience": "twinstream.spark.pipeline.runner._PATIENCE",
     "plain address": "twinstream.core.client.server_pool._PLAIN",
-    "port lane": "twinstream.testing.ports._LANE",
     "publisher look": "twin.publish.publisher._LOOK",
     "push silence": "twin.consume.push_buffer._SILENCE",
     "result skew": "twin.exactly_once.stored_results._SKEW",
