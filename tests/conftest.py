@@ -44,9 +44,10 @@ os.environ.setdefault("GOGC", "400")
 os.environ.update(client_environment())
 
 # What starts Java takes longest, and would end last unless it began first. These share a session in
-# each of two processes;
+# each of three processes, and those with an object store share its server;
 SPARK = "tests/spark/"
 PIPELINES = "tests/spark/pipeline/"
+OBJECTS = ("tests/spark/pipeline/test_iceberg", "tests/spark/pipeline/test_s3")
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/test_demo.py")
 # Files that take long by themselves. One that began at the end of the run would run alone there.
@@ -78,7 +79,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 class ByFile(LoadScopeScheduling):
-    """A scheduler that assigns tests to processes by file, and tests with Java to three processes.
+    """A scheduler that assigns tests to processes by file, and tests with Java to four processes.
 
     Tests that parse all sources share a process, which parses them once. Tests that share nothing
     are assigned one by one.
@@ -87,6 +88,8 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(APART):
             return "apart"
+        if nodeid.startswith(OBJECTS):
+            return "objects"
         for session in (PIPELINES, SPARK):
             if nodeid.startswith(session):
                 return session
@@ -136,7 +139,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     for item in items:
         item.add_marker(kind(item, java=(SPARK, *APART)))
-    for prefix in (USERS, SLOW, APART, SPARK):
+    for prefix in (USERS, SLOW, APART, SPARK, OBJECTS):
         items.sort(key=lambda item: not item.nodeid.startswith(prefix))
 
 
