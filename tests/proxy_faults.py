@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
-from tests.s3_proxy import Fault, S3Request
+from tests.s3_proxy import Fault, S3Proxy, S3Request
+from tests.s3_server import S3Server
 
-__all__ = ["cut_off", "wrong_answer"]
+__all__ = ["cut_off", "failures_of", "two_proxies", "wrong_answer"]
+
+
+@contextmanager
+def two_proxies(
+    s3: S3Server, fault: Callable[[S3Request], Fault]
+) -> Generator[tuple[S3Proxy, S3Proxy]]:
+    """Yield a proxy before the store and one before the catalog."""
+    with (
+        S3Proxy(s3.url, fault, patience=1.5) as store,
+        S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
+    ):
+        yield store, catalog
+
+
+def failures_of(
+    store: S3Proxy, catalog: S3Proxy, wrong: Sequence[Fault]
+) -> list[Callable[[S3Request], Fault]]:
+    """Return what may go wrong in a run whose requests two proxies have counted.
+
+    The driver dies at any request, or gets an answer of `wrong` to a write that was carried out.
+    """
+    count = len(store.requests) + len(catalog.requests)
+    writes = store.counts()["PUT"] + catalog.counts()["POST"]
+    ends: list[Fault] = ["closed", "expired"]
+    return [
+        *(cut_off(at, each) for at in range(count) for each in ends),
+        *(wrong_answer(at, each) for at in range(writes) for each in wrong),
+    ]
 
 
 def cut_off(after: int, fault: Fault) -> Callable[[S3Request], Fault]:

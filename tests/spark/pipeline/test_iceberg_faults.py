@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from js_sync import Stream
-from tests.proxy_faults import cut_off, wrong_answer
+from tests.proxy_faults import cut_off, two_proxies, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import LONG, rounds, state
@@ -63,10 +63,7 @@ def behind_proxies(
     timeout: float = 1.0,
 ) -> Generator[tuple[PipelineConfig, list[S3Proxy]]]:
     """Yield a pipeline with a proxy before the store and one before the catalog."""
-    with (
-        S3Proxy(s3.url, fault, patience=1.5) as store,
-        S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
-    ):
+    with two_proxies(s3, fault) as (store, catalog):
         yield (
             on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=timeout),
             [store, catalog],

@@ -26,7 +26,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import TimestamptzType
 
 from js_sync import Stream
-from tests.proxy_faults import cut_off, wrong_answer
+from tests.proxy_faults import failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import LONG, rounds, state
@@ -373,10 +373,7 @@ def test_soak_partitions_and_a_request_that_fails(
     engine = of_values({"region": "x"}, {"region": "y"}, {"shard": "bad"})
 
     def behind(name: str, fault: Callable[[S3Request], Fault]) -> list[S3Proxy]:
-        with (
-            S3Proxy(s3.url, fault, patience=1.5) as store,
-            S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
-        ):
+        with two_proxies(s3, fault) as (store, catalog):
             urls = {"url": store.url, "catalog_url": catalog.url}
             own = pipeline('partition_by = "region"', name=name, timeout=1.0, **urls)
             try:
@@ -386,12 +383,7 @@ def test_soak_partitions_and_a_request_that_fails(
             return [store, catalog]
 
     store, catalog = behind(f"{bucket.prefix}_0", lambda _: "")
-    count = len(store.requests) + len(catalog.requests)
-    writes = store.counts()["PUT"] + catalog.counts()["POST"]
-    ends: list[Fault] = ["closed", "expired"]
-    wrong: list[Fault] = ["409", "412", "500", "closed"]
-    points = [cut_off(at, each) for at in range(count) for each in ends]
-    points += [wrong_answer(at, each) for at in range(writes) for each in wrong]
+    points = failures_of(store, catalog, ["409", "412", "500", "closed"])
     seed = random.randrange(2**32)
     order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
     for number, point in enumerate(order, start=1):

@@ -12,8 +12,8 @@ from attrs import evolve
 
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.proxy_faults import cut_off
-from tests.s3_proxy import Fault, S3Proxy, S3Request
+from tests.proxy_faults import cut_off, two_proxies
+from tests.s3_proxy import Fault, S3Request
 from tests.s3_server import S3Server
 from tests.soak import rounds, state
 from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_all
@@ -113,10 +113,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
 
     def replayed_behind(name: str, fault: Callable[[S3Request], Fault]) -> int:
         land_all(on_iceberg(config, s3, name), FakeLeader(LAST))
-        with (
-            S3Proxy(s3.url, fault, patience=1.5) as store,
-            S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
-        ):
+        with two_proxies(s3, fault) as (store, catalog):
             own = on_iceberg(config, s3, name, url=store.url, catalog_url=catalog.url, timeout=1.0)
             try:
                 letters_replayed(with_lease(own))

@@ -11,7 +11,7 @@ import pytest
 from js_sync import Stream
 from tests.hooked import hooked
 from tests.mortal_store import Died
-from tests.proxy_faults import cut_off, wrong_answer
+from tests.proxy_faults import failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import rounds, state
@@ -143,10 +143,7 @@ def points_of(
     made: PipelineConfig, s3: S3Server, name: str, fault: Callable[[S3Request], Fault]
 ) -> list[S3Proxy]:
     """Land two batches with two tables each behind proxies, and return them."""
-    with (
-        S3Proxy(s3.url, fault, patience=1.5) as store,
-        S3Proxy(s3.catalog_url, fault, patience=1.5) as catalog,
-    ):
+    with two_proxies(s3, fault) as (store, catalog):
         own = on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=1.0)
         try:
             land_all(own, FakeLeader(12), engine=of_subjects("s.a", "s.b"))
@@ -182,12 +179,7 @@ def test_soak_tables_and_a_request_that_fails(
 ) -> None:
     """The driver dies at any request, or gets a wrong answer to a write that was carried out."""
     store, catalog = points_of(made, s3, f"{bucket.prefix}_0", lambda _: "")
-    count = len(store.requests) + len(catalog.requests)
-    writes = store.counts()["PUT"] + catalog.counts()["POST"]
-    ends: list[Fault] = ["closed", "expired"]
-    wrong: list[Fault] = ["409", "500", "closed"]
-    points = [cut_off(at, each) for at in range(count) for each in ends]
-    points += [wrong_answer(at, each) for at in range(writes) for each in wrong]
+    points = failures_of(store, catalog, ["409", "500", "closed"])
     seed = random.randrange(2**32)
     order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
     for number, point in enumerate(order, start=1):
