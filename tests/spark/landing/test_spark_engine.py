@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,3 +59,38 @@ def test_after_a_transient_error_a_task_is_tried_again(spark: SparkSession, tmp_
 
     assert SparkEngine(spark).run(task, [1], "") == [TaskReport(1, 2)]
     assert attempts(tmp_path) == 3
+
+
+def test_a_cancelled_job_fails_after_its_tasks_have_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Otherwise Spark prints a trace about each task if the program stops Spark at once."""
+
+    def task(part: int) -> TaskReport:
+        import time
+
+        (tmp_path / str(part)).touch()
+        time.sleep(60)
+        return TaskReport(part, part + 1)
+
+    engine = SparkEngine(spark)
+
+    def cancel() -> None:
+        deadline = time.monotonic() + 60
+        while attempts(tmp_path) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        engine.cancel("cancelled")
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    with pytest.raises(Exception, match="cancelled"):
+        engine.run(task, [1, 2], "cancelled")
+    tracker = spark.sparkContext.statusTracker()
+    (job,) = tracker.getJobIdsForGroup("cancelled")
+    found = tracker.getJobInfo(job)
+    assert found is not None
+    assert found.status == "FAILED"
+    stage = tracker.getStageInfo(found.stageIds[0])
+    assert stage is not None
+    assert stage.numActiveTasks == 0
+    canceller.join(60)

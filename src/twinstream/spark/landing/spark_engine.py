@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine"]
 
 _Part = TypeVar("_Part")
+_END_TIMEOUT: Final = 5.0
+"""How long `run` waits for the tasks of a failed job to end (seconds). Spark gives a Python process
+2 s after an interrupt, and then kills it."""
+_END_CHECK_INTERVAL: Final = 0.02
+"""The time between two checks whether the tasks have ended (seconds)."""
 
 
 class SparkEngine:
@@ -39,7 +45,8 @@ class SparkEngine:
     ) -> list[TaskReport]:
         """Run one task for each part, in one job, and return the reports of the tasks.
 
-        Raises the error of a task. If the error is permanent, Spark does not repeat the task.
+        Raises the error of a task. If the error is permanent, Spark does not repeat the task. The
+        call ends after its tasks, also if `cancel` ended them.
         """
         if not parts:
             return []
@@ -63,10 +70,15 @@ class SparkEngine:
         # twice for a row. An Arrow function would need pandas, and would not be faster, because a
         # task has only one row.
         call = udf(run_part, "BINARY", useArrow=False).asNondeterministic()
-        outcomes = [
-            pickle.loads(row.outcome)
-            for row in numbers.select(call("id").alias("outcome")).collect()
-        ]
+        try:
+            rows = numbers.select(call("id").alias("outcome")).collect()
+        except Exception:
+            # Spark reports the failure before the other tasks have ended. If the caller stopped
+            # Spark now, Spark would print pages of traces about each of them.
+            if group:
+                self._await_tasks(group)
+            raise
+        outcomes = [pickle.loads(row.outcome) for row in rows]
         for outcome in outcomes:
             if isinstance(outcome, TwinstreamError):
                 raise outcome
@@ -75,3 +87,23 @@ class SparkEngine:
     def cancel(self, group: str) -> None:
         """End the job of a group, which then fails."""
         self._spark.sparkContext.cancelJobGroup(group)
+
+    def _await_tasks(self, group: str) -> None:
+        """Wait until no task of a group runs, but at most `_END_TIMEOUT`."""
+        deadline = time.monotonic() + _END_TIMEOUT
+        while self._has_tasks(group) and time.monotonic() < deadline:
+            time.sleep(_END_CHECK_INTERVAL)
+
+    def _has_tasks(self, group: str) -> bool:
+        """Return whether a job of a group runs, or one of its tasks."""
+        tracker = self._spark.sparkContext.statusTracker()
+        for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)):
+            if job is None:
+                continue  # Spark has forgotten it
+            # Spark knows all tasks of a job when it knows that the job has failed.
+            if job.status == "RUNNING":
+                return True
+            stages = map(tracker.getStageInfo, job.stageIds)
+            if any(stage is not None and stage.numActiveTasks for stage in stages):
+                return True
+        return False
