@@ -369,16 +369,21 @@ def _lines(payloads: pa.Array) -> pa.Buffer:
     offset count the payloads. JSON treats both characters alike: blanks outside a string, and
     invalid inside.
     """
-    lines = _joined_lines(payloads)
-    if lines.to_pybytes().count(b"\n") < len(payloads):
-        return lines
-    return _joined_lines(pc.replace_substring(payloads, "\n", "\r"))
-
-
-def _joined_lines(payloads: pa.Array) -> pa.Buffer:
+    if b"\n" in _all_bytes(payloads):
+        payloads = pc.replace_substring(payloads, "\n", "\r")
     offsets = pa.array([0, len(payloads)], pa.int32())
     whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
     return pc.binary_join(whole, _LINE_BREAK)[0].as_buffer()
+
+
+def _all_bytes(payloads: pa.Array) -> bytes:
+    """Return the payloads without anything between them."""
+    _, offsets, values = payloads.buffers()
+    if offsets is None or values is None:
+        return b""  # there is no payload, or each is empty
+    places = memoryview(offsets).cast("i")
+    first, end = places[payloads.offset], places[payloads.offset + len(payloads)]
+    return values.slice(first, end - first).to_pybytes()
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:

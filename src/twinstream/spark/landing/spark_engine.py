@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from twinstream.errors import TwinstreamError
 from twinstream.errors.transient import is_transient
@@ -103,7 +103,8 @@ class SparkEngine:
             # Spark knows all tasks of a job when it knows that the job has failed.
             if job.status == "RUNNING":
                 return True
-            stages = map(tracker.getStageInfo, job.stageIds)
+            numbers = cast("list[int]", job.stageIds)  # pyright: ignore[reportUnknownMemberType]
+            stages = map(tracker.getStageInfo, numbers)
             if any(stage is not None and stage.numActiveTasks for stage in stages):
                 return True
         return False
