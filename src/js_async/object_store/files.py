@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from js_async.object_store.chunk_index import chunk_index
 from js_async.object_store.infos import ObjectPlace
-from js_async.object_store.reader import ObjectReader, chunk_index, next_portion
+from js_async.object_store.reader import ObjectReader, next_portion, restart
 from js_async.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.on_failure import OnFailure
@@ -66,8 +67,7 @@ async def get_file(
             index, content = await chunk_index(place, info), Content(info)
             seq = await whole(lambda: _resume(part, index, content))
         async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
-            while portion := await next_portion(reader):
-                await whole(partial(file.writelines, portion))
+            await _write(reader, file)
             await whole(lambda: _sync(file))
         await whole(lambda: _move(part, path))
         is_kept = True
@@ -83,6 +83,25 @@ async def get_file(
         await whole(lambda: _close(files, None if is_kept else part))
     await whole(lambda: _remove(leftovers))
     return reader.info
+
+
+async def _write(reader: ObjectReader, file: BinaryIO) -> None:
+    """Append the pieces of a reader to a file. Write it again if its content must be read again."""
+    while True:
+        try:
+            while portion := await next_portion(reader):
+                await whole(partial(file.writelines, portion))
+        except DigestMismatch:
+            if not await restart(reader):
+                raise
+            await whole(lambda: _clear(file))
+        else:
+            return
+
+
+def _clear(file: BinaryIO) -> None:
+    file.seek(0)
+    file.truncate()
 
 
 def _close(files: ExitStack, unwanted: Path | None) -> None:

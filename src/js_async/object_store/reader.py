@@ -12,17 +12,15 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import BlockHint, LoopHint, whole
-from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.object_store.chunks import (
     Content,
     ContentRange,
     ObjectProgress,
-    StoredChunk,
-    check_index,
 )
 from twinstream.core.object_store.info import is_link
+from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
-from twinstream.core.read.read_request import choose
+from twinstream.core.read.read_request import Via, choose
 from twinstream.errors import (
     BadArgument,
     DigestMismatch,
@@ -32,38 +30,15 @@ from twinstream.errors import (
 )
 from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
-from twinstream.models.digits import natural
-from twinstream.records.headers import appended
 
 if TYPE_CHECKING:
     from twinstream.core.observe.operation import Operation
 
-__all__ = ["ObjectReader", "chunk_index", "next_portion"]
+__all__ = ["ObjectReader", "next_portion", "restart"]
 
 # Maximum messages and bytes of a page. One further page is requested ahead.
 _PAGE_MESSAGES: Final = 20_000
 _PAGE_BYTES: Final = 8 << 20
-_SIZE: Final = "Nats-Msg-Size"
-
-
-async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]:
-    """Return the sequence and the size of each chunk of an object, in order.
-
-    Raises `ObjectIncomplete` if chunks are missing.
-    """
-    found: list[StoredChunk] = []
-    if info.chunks:
-        subject = place.subjects.chunks(info.nuid)
-        async with place.stream.ordered(subjects=subject, headers_only=True) as messages:
-            reason = None
-            while reason is not BatchEnd.NO_MESSAGES:
-                batch = await messages.fetch(1000, wait="none")
-                reason = batch.reason
-                for message in batch:
-                    size = natural(appended(message.headers, _SIZE))
-                    if size:
-                        found.append(StoredChunk(message.metadata.stream_seq, size))
-    return check_index(info, found)
 
 
 class ObjectReader(Closable, BlockHint, LoopHint):
@@ -98,10 +73,13 @@ class ObjectReader(Closable, BlockHint, LoopHint):
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
-        # Whether the whole content is read from its beginning. Only such a read can start again.
+        # Whether the whole content is read from its beginning. Only such a read can go on with
+        # another content.
         self._is_plain: Final = content is None
         self._content = content or Content(info)
-        self._first_seq: Final = first_seq
+        self._first_seq = first_seq
+        # How chunks are read; None means the best way that the stream allows.
+        self._via: Via | None = None
         self._reader: RangeReader | None = None
         # Received pieces that the next calls return.
         self._ready: Final[deque[bytes]] = deque()
@@ -152,9 +130,17 @@ class ObjectReader(Closable, BlockHint, LoopHint):
                 f" max_bytes={max_bytes}"
             )
         found: list[bytes] = []
-        while portion := await next_portion(self):
-            found += portion
-        return b"".join(found)
+        is_at_start = not self._returned
+        while True:
+            try:
+                while portion := await next_portion(self):
+                    found += portion
+            except DigestMismatch:
+                if not (is_at_start and await restart(self)):
+                    raise
+                found.clear()
+            else:
+                return b"".join(found)
 
     def _counted(self, piece: bytes) -> bytes:
         self._returned += len(piece)
@@ -169,7 +155,12 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             raise self._error
         try:
             with StoreErrors(self._place.bucket):
-                await self._receive()
+                try:
+                    await self._receive()
+                except DigestMismatch:
+                    if self._returned or not await restart(self):
+                        raise
+                    await self._receive()
         except (DigestMismatch, ObjectChanged, ObjectIncomplete) as error:
             self._error = error
             if self._operation is not None:
@@ -189,12 +180,16 @@ class ObjectReader(Closable, BlockHint, LoopHint):
                 continue
             # A page is received only once, so it is processed completely even after a cancellation.
             # `whole` computes the hash without blocking other tasks or threads.
-            await whole(partial(self._take, page.payloads))
+            await whole(partial(self._take, page))
         if self._content.is_whole and not self._ready:
             await self.close()
 
-    def _take(self, payloads: list[bytes]) -> None:
-        self._ready.extend(self._content.take(payloads))
+    def _take(self, page: StoredPage) -> None:
+        content = self._content
+        if isinstance(content, Content):
+            self._ready.extend(content.take(page.payloads))
+        else:
+            self._ready.extend(content.take(page.seqs, page.payloads))
 
     def _begin_operation(self) -> None:
         observers = self._place.api.transport.observers
@@ -217,7 +212,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             place.api,
             place.stream.name,
             read,
-            choose(None, 1, place.config, version),
+            self._via or choose(None, 1, place.config, version),
             [place.subjects.chunks(self.info.nuid)],
             timeout=min(self._timeout, place.left or self._timeout),
             ahead=True,
@@ -276,3 +271,20 @@ async def next_portion(reader: ObjectReader) -> list[bytes]:
     for piece in found:
         reader._counted(piece)
     return found
+
+
+async def restart(reader: ObjectReader) -> bool:
+    """Let a reader read the whole content again from the leader, after a `DigestMismatch`.
+
+    A replica that lags may still have chunks that an upload has removed and sent again. Return
+    False if the chunks came from the leader, or if only a part is read.
+    """
+    if reader._via == "leader" or isinstance(reader._content, ContentRange):
+        return False
+    if reader._reader is not None:
+        await reader._reader.close()
+    reader._reader = None
+    reader._via, reader._first_seq, reader._content = "leader", 1, Content(reader.info)
+    reader._ready.clear()
+    reader._returned, reader._error = 0, None
+    return True

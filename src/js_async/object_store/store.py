@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never
 
 from js_async.api.api import Api
+from js_async.object_store.chunk_index import chunk_index
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import ObjectPlace, object_place
 from js_async.object_store.put import WINDOW, ObjectUpload
-from js_async.object_store.reader import ObjectReader, chunk_index
+from js_async.object_store.reader import ObjectReader
 from js_async.object_store.source import ObjectSource
 from js_async.runtime.concurrency import Items, shielded, whole
 from js_async.runtime.opening import Opening, looped, opening, opens

@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from js_sync.object_store.chunk_index import chunk_index
 from js_sync.object_store.infos import ObjectPlace
-from js_sync.object_store.reader import ObjectReader, chunk_index, next_portion
+from js_sync.object_store.reader import ObjectReader, next_portion, restart
 from js_sync.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.on_failure import OnFailure
@@ -67,8 +68,7 @@ def get_file(
             index, content = chunk_index(place, info), Content(info)
             seq = whole(lambda: _resume(part, index, content))
         with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
-            while portion := next_portion(reader):
-                whole(partial(file.writelines, portion))
+            _write(reader, file)
             whole(lambda: _sync(file))
         whole(lambda: _move(part, path))
         is_kept = True
@@ -84,6 +84,25 @@ def get_file(
         whole(lambda: _close(files, None if is_kept else part))
     whole(lambda: _remove(leftovers))
     return reader.info
+
+
+def _write(reader: ObjectReader, file: BinaryIO) -> None:
+    """Append the pieces of a reader to a file. Write it again if its content must be read again."""
+    while True:
+        try:
+            while portion := next_portion(reader):
+                whole(partial(file.writelines, portion))
+        except DigestMismatch:
+            if not restart(reader):
+                raise
+            whole(lambda: _clear(file))
+        else:
+            return
+
+
+def _clear(file: BinaryIO) -> None:
+    file.seek(0)
+    file.truncate()
 
 
 def _close(files: ExitStack, unwanted: Path | None) -> None:

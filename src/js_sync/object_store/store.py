@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never
 
 from js_sync.api.api import Api
+from js_sync.object_store.chunk_index import chunk_index
 from js_sync.object_store.content import OldContent
 from js_sync.object_store.infos import ObjectPlace, object_place
 from js_sync.object_store.put import WINDOW, ObjectUpload
-from js_sync.object_store.reader import ObjectReader, chunk_index
+from js_sync.object_store.reader import ObjectReader
 from js_sync.object_store.source import ObjectSource
 from js_sync.runtime.concurrency import Items, shielded, whole
 from js_sync.runtime.opening import looped, opening, opens

@@ -11,8 +11,9 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
+from js_async.runtime.concurrency import aside
 from tests._async.flow import eventually, pause, together
-from tests._async.trouble import PATIENT, Progress, created, is_passing, trouble
+from tests._async.trouble import PATIENT, Progress, created, healthy, is_passing, lead, trouble
 from tests.conftest import VERSION
 from tests.inside import stream_in
 from tests.soak import rounds, state
@@ -190,6 +191,59 @@ async def chunks_of(store, key, content):
         except js.DigestMismatch:
             again.append("mismatch")
     return f"{info}: {len(chunks)} chunks of {len(content)} bytes; {found}; {again}"
+
+
+@pytest.mark.parametrize(("count", "times"), [(4, 50), (80, 5)], ids=["a page", "two pages"])
+async def test_an_object_is_read_from_a_replica_that_lags(
+    own_cluster, name, tmp_path, count, times
+):
+    """An upload removed chunks and sent them again. A replica that was cut off still has both."""
+    size, nuid = 128 * 1024, "REPEATEDUPLOADSNUID"
+    content = random.Random(name).randbytes(count * size - 100)
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    near, far = (server.url for server in own_cluster.servers[1:])
+    async with (
+        js.connect(near, reconnect=PATIENT) as first,
+        js.connect(far, reconnect=PATIENT) as second,
+    ):
+        jet = first.jetstream(timeout=20)
+        config = ObjectStoreConfig(bucket=name, num_replicas=3)
+        store = await created(lambda: jet.create_object_store(config))
+        stream = stream_in(store)
+        await lead(first, stream, own_cluster.servers[0])
+        lagging = await second.jetstream(timeout=20).get_object_store(name)
+        described = await store.put("a", content)
+        metadata = await stream.get_message(described.revision)
+
+        async def send(chunk, number):
+            subject, msg_id = f"$O.{name}.C.{nuid}", f"{nuid}.{number}"
+            return await jet.publish(subject, chunk, msg_id=msg_id)
+
+        # The server refuses the first chunk at first, so it is stored after the others.
+        early = [await send(chunks[at], at + 1) for at in range(1, count)]
+        await send(chunks[0], 1)
+        await healthy(stream)
+        own_cluster.isolate()
+        for each in early:
+            await stream.delete_message(each.seq)
+        for at in range(1, count):
+            await send(chunks[at], at + count)
+        data = metadata.data.replace(described.nuid.encode(), nuid.encode())
+        await jet.publish(metadata.subject, data, headers={"Nats-Rollup": "sub"})
+        # The replica needs a while for these.
+        for _ in range(300):
+            await jet.publish(f"$O.{name}.C.other", bytes(100_000))
+
+        async def read():
+            for _ in range(times):
+                assert await lagging.get_bytes("a", idle_timeout=60, timeout=60) == content
+                part = await lagging.get("a", start=size + 5, idle_timeout=60)
+                async with part:
+                    assert await part.read() == content[size + 5 :]
+                await lagging.get_file("a", tmp_path / "a")
+                assert (tmp_path / "a").read_bytes() == content
+
+        await together(lambda: aside(own_cluster.rejoin), read)
 
 
 async def test_objects_in_a_cluster_in_trouble(own_cluster, name):

@@ -12,8 +12,9 @@ from contextlib import suppress
 import pytest
 
 import js_sync as js
+from js_sync.runtime.concurrency import aside
 from tests._sync.flow import eventually, pause, together
-from tests._sync.trouble import PATIENT, Progress, created, is_passing, trouble
+from tests._sync.trouble import PATIENT, Progress, created, healthy, is_passing, lead, trouble
 from tests.conftest import VERSION
 from tests.inside import stream_in
 from tests.soak import rounds, state
@@ -189,6 +190,57 @@ def chunks_of(store, key, content):
         except js.DigestMismatch:
             again.append("mismatch")
     return f"{info}: {len(chunks)} chunks of {len(content)} bytes; {found}; {again}"
+
+
+@pytest.mark.parametrize(("count", "times"), [(4, 50), (80, 5)], ids=["a page", "two pages"])
+def test_an_object_is_read_from_a_replica_that_lags(own_cluster, name, tmp_path, count, times):
+    """An upload removed chunks and sent them again. A replica that was cut off still has both."""
+    size, nuid = 128 * 1024, "REPEATEDUPLOADSNUID"
+    content = random.Random(name).randbytes(count * size - 100)
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    near, far = (server.url for server in own_cluster.servers[1:])
+    with (
+        js.connect(near, reconnect=PATIENT) as first,
+        js.connect(far, reconnect=PATIENT) as second,
+    ):
+        jet = first.jetstream(timeout=20)
+        config = ObjectStoreConfig(bucket=name, num_replicas=3)
+        store = created(lambda: jet.create_object_store(config))
+        stream = stream_in(store)
+        lead(first, stream, own_cluster.servers[0])
+        lagging = second.jetstream(timeout=20).get_object_store(name)
+        described = store.put("a", content)
+        metadata = stream.get_message(described.revision)
+
+        def send(chunk, number):
+            subject, msg_id = f"$O.{name}.C.{nuid}", f"{nuid}.{number}"
+            return jet.publish(subject, chunk, msg_id=msg_id)
+
+        # The server refuses the first chunk at first, so it is stored after the others.
+        early = [send(chunks[at], at + 1) for at in range(1, count)]
+        send(chunks[0], 1)
+        healthy(stream)
+        own_cluster.isolate()
+        for each in early:
+            stream.delete_message(each.seq)
+        for at in range(1, count):
+            send(chunks[at], at + count)
+        data = metadata.data.replace(described.nuid.encode(), nuid.encode())
+        jet.publish(metadata.subject, data, headers={"Nats-Rollup": "sub"})
+        # The replica needs a while for these.
+        for _ in range(300):
+            jet.publish(f"$O.{name}.C.other", bytes(100_000))
+
+        def read():
+            for _ in range(times):
+                assert lagging.get_bytes("a", idle_timeout=60, timeout=60) == content
+                part = lagging.get("a", start=size + 5, idle_timeout=60)
+                with part:
+                    assert part.read() == content[size + 5 :]
+                lagging.get_file("a", tmp_path / "a")
+                assert (tmp_path / "a").read_bytes() == content
+
+        together(lambda: aside(own_cluster.rejoin), read)
 
 
 def test_objects_in_a_cluster_in_trouble(own_cluster, name):

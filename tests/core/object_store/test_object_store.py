@@ -27,6 +27,7 @@ from twinstream.core.object_store.chunks import (
     check_index,
     chunk_size,
     resumed_at,
+    sent_number,
 )
 from twinstream.core.object_store.config import (
     changed_stream_config,
@@ -355,10 +356,27 @@ def test_ranges(chunks: list[bytes], start: int, end: int) -> None:
     end = min(end, len(whole))
     index = [StoredChunk(10 + at, len(chunk)) for at, chunk in enumerate(chunks)]
     part = ContentRange(info, index, start, end)
-    found = part.take(chunks[max(part.first_seq - 10, 0) :])
+    first = max(part.first_seq - 10, 0)
+    found = part.take([*range(10 + first, 10 + len(chunks))], chunks[first:])
     assert b"".join(found) == whole[start:end]
     assert part.is_whole
     assert part.total == len(whole[start:end]) or start > end
+
+
+def test_chunks_that_an_upload_has_removed_are_no_part_of_a_range() -> None:
+    info = described([b"ab", b"cd", b"ef"])
+    index = [StoredChunk(4, 2), StoredChunk(5, 2), StoredChunk(6, 2)]
+    part = ContentRange(info, index, 1, 6)
+    assert part.take([2, 3, 4], [b"cd", b"ef", b"ab"]) == [b"b"]
+    assert part.take([5, 6, 7], [b"cd", b"ef", b"gh"]) == [b"cd", b"ef"]
+    assert part.is_whole
+
+
+def test_the_number_of_a_chunk_is_that_of_its_own_upload() -> None:
+    ids = ["N.1", "N.22", "M.1", "N.", "N", "N.x", "N.1.2", ".1", "", None]
+    assert [sent_number(each, "N") for each in ids] == [1, 22, *[None] * 8]
+    assert sent_number(".1", "") is None
+    assert sent_number("a.b.3", "a.b") == 3
 
 
 def test_what_does_not_fit_the_index() -> None:
@@ -367,8 +385,10 @@ def test_what_does_not_fit_the_index() -> None:
     assert check_index(info, index) == index[:2]
     with pytest.raises(ObjectIncomplete, match="1 chunks of 2 bytes"):
         check_index(info, index[:1])
-    with pytest.raises(ObjectChanged, match="3 bytes, 2"):
-        ContentRange(info, index[:2], 0, 3).take([b"abc"])
+    with pytest.raises(ObjectChanged, match="3 bytes and the sequence 1, 2 bytes at 1"):
+        ContentRange(info, index[:2], 0, 3).take([1], [b"abc"])
+    with pytest.raises(ObjectChanged, match="1 bytes and the sequence 2, 2 bytes at 1"):
+        ContentRange(info, index[:2], 0, 3).take([2], [b"c"])
     assert [resumed_at(index[:2], size) for size in range(5)] == [
         (0, 0),
         (0, 0),

@@ -18,6 +18,7 @@ from twinstream.errors import (
     ObjectIncomplete,
 )
 from twinstream.models import ObjectInfo
+from twinstream.models.digits import natural
 
 __all__ = [
     "CHUNK_SIZE",
@@ -29,6 +30,7 @@ __all__ = [
     "check_index",
     "chunk_size",
     "resumed_at",
+    "sent_number",
 ]
 
 CHUNK_SIZE: Final = 128 * 1024
@@ -230,28 +232,37 @@ class ContentRange:
         """Whether the range is complete."""
         return self._at >= self._end or self._start >= self._end
 
-    def take(self, payloads: list[bytes]) -> list[bytes]:
+    def take(self, seqs: list[int], payloads: list[bytes]) -> list[bytes]:
         """Add further chunks; return their bytes that are in the range.
 
-        Raises `ObjectChanged` if a chunk has another size than in the index.
+        A replica that lags may send chunks that are not in the index, because an upload has removed
+        them. They are skipped. Raises `ObjectChanged` if a chunk of the index is missing or has
+        another size.
         """
         found: list[bytes] = []
-        for payload in payloads:
-            if self.is_whole:
+        for seq, payload in zip(seqs, payloads, strict=True):
+            if self.is_whole or not self._left:
                 break
-            if not payload:
+            if seq < self._left[0].seq:
                 continue
-            size = self._left.popleft().size if self._left else 0
-            if len(payload) != size:
+            listed = self._left.popleft()
+            size = listed.size
+            if seq != listed.seq or len(payload) != size:
                 raise ObjectChanged(
-                    f"object {self._info.name!r}: a chunk has {len(payload)} bytes, {size} were"
-                    " listed before"
+                    f"object {self._info.name!r}: a chunk has {len(payload)} bytes and the sequence"
+                    f" {seq}, {size} bytes at {listed.seq} were listed before"
                 )
             begin, end = max(self._start - self._at, 0), self._end - self._at
             found.append(payload[begin:end])
             self._at += size
             self.chunks += 1
         return found
+
+
+def sent_number(msg_id: str | None, nuid: str | None) -> int | None:
+    """Return the number of a chunk in the order of sending, None if another client has sent it."""
+    prefix, _, number = (msg_id or "").rpartition(".")
+    return natural(number) if prefix and prefix == nuid else None
 
 
 def check_index(info: ObjectInfo, index: list[StoredChunk]) -> list[StoredChunk]:
