@@ -49,7 +49,8 @@ async def get_file(
     """Write the content of an object to a file and return the object's metadata.
 
     The file at `path` is replaced by the complete content, or stays as it is. With `resume`, a
-    failed call keeps its temporary file, and the next call continues this file. Temporary files
+    failed call keeps its temporary file, and the next call continues this file. If the complete
+    file does not match the digest, the object is read again from its beginning. Temporary files
     that killed calls have left for the same `path` are removed.
     """
     path = await whole(lambda: _target(path))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine"]
 
 _Part = TypeVar("_Part")
+# How long `run` waits for the tasks of a failed job to end (seconds). Spark kills a Python process
+# 2 s after it has interrupted its task.
 _END_TIMEOUT: Final = 5.0
-"""How long `run` waits for the tasks of a failed job to end (seconds). Spark gives a Python process
-2 s after an interrupt, and then kills it."""
+# The time between two checks whether the tasks have ended (seconds).
 _END_CHECK_INTERVAL: Final = 0.02
-"""The time between two checks whether the tasks have ended (seconds)."""
 
 
 class SparkEngine:
