@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 
 from tests.hooked import hooked
@@ -20,16 +19,10 @@ from twinstream.spark.pipeline.settings.toml_config import read_config
 
 
 def interrupt(server: int) -> None:
-    """Interrupt this process in a batch, whose tasks get nothing from the server meanwhile."""
+    """Interrupt this process in a batch, whose tasks start later and get nothing."""
     os.kill(server, signal.SIGSTOP)
-
-    def later() -> None:
-        time.sleep(0.5)
-        signal.raise_signal(signal.SIGINT)
-        time.sleep(1)
-        os.kill(server, signal.SIGCONT)
-
-    threading.Thread(target=later, daemon=True).start()
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(2)
 
 
 def main(narrow: str, wide: str, server: str) -> None:
@@ -44,6 +37,8 @@ def main(narrow: str, wide: str, server: str) -> None:
             run(spark, config)
     except KeyboardInterrupt:
         print("stopped")
+    finally:
+        os.kill(int(server), signal.SIGCONT)
     spark.stop()
 
 

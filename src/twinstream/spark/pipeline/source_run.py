@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from twinstream.core.deadline import Deadline
 from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.land_batch import BatchLander
@@ -34,6 +35,8 @@ __all__ = ["SourceRun"]
 
 # Seconds that `stop` waits for the thread, after it has ended the tasks and closed the connection.
 _JOIN_TIMEOUT: Final = 10.0
+# Seconds after which `stop` ends the tasks once more.
+_CANCEL_INTERVAL: Final = 0.2
 
 
 class SourceRun:
@@ -95,6 +98,17 @@ class SourceRun:
     def stop(self) -> None:
         """End the source. If this interrupts a batch, the next run finishes the batch."""
         self.hold()
+        self._cancel()
+        self._leader.close()
+        deadline = Deadline.after(_JOIN_TIMEOUT)
+        while self._thread.is_alive() and not deadline.expired():
+            self._thread.join(_CANCEL_INTERVAL)
+            # The batch may have started its tasks only now.
+            self._cancel()
+        self._end(None)
+
+    def _cancel(self) -> None:
+        """End the tasks of the current batch that have started."""
         batches = self._batches
         if self._is_landing and batches is not None:
             try:
@@ -102,9 +116,6 @@ class SourceRun:
             except Exception as error:
                 if not spark_is_gone(error):
                     raise
-        self._leader.close()
-        self._thread.join(_JOIN_TIMEOUT)
-        self._end(None)
 
     def _is_to_end(self) -> bool:
         return self._is_stopping.is_set() or self._options.is_to_end()
