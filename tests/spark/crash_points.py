@@ -82,7 +82,7 @@ def work(config: PipelineConfig) -> None:
     job = LandJob(source.source_options, source.tables, staging.folder, 1)
     parts = [SequenceRange(source.stream, ROWS + 1, 2 * ROWS + 1, "direct")]
     for table, files in files_by_table(job.run(FakeEngine(), parts)).items():
-        sink.replace(table, {1: [each.path for each in files]})
+        sink.replace(table, {1: files})
     staging.close()
     entry = journal_in(config).entries()[1]
     journal_in(config).replayed(evolve(entry, replays=entry.replays + 1, dead_letters=1))

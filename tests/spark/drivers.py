@@ -10,13 +10,16 @@ import json
 import random
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import duckdb
 import obstore
 import pyarrow as pa
+import pyarrow.dataset as ds
 from attrs import define, evolve
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -207,6 +210,30 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
         assert found == (len(seqs), len(set(seqs))), table
         rows, distinct = rows + found[0], distinct + found[1]
     return rows, distinct
+
+
+def divided_rows(config: PipelineConfig, table: str = "orders") -> dict[int, dict[str, Any]]:
+    """Return the rows of a Delta table by their sequences.
+
+    By the values of a partition, deltalake and DuckDB must find its rows, each once.
+    """
+    is_on_s3 = isinstance(config.path, ObjectFolder)
+    options = delta_options(config.path.storage) if is_on_s3 else None
+    delta = DeltaTable(f"{config.path}/{table}", storage_options=options)
+    names, dataset = delta.metadata().partition_columns, delta.to_pyarrow_dataset()
+    rows = dataset.to_table().to_pylist()
+    found = {row["_seq"]: row for row in rows}
+    assert len(found) == len(rows)
+    for values, count in Counter(tuple(row[name] for name in names) for row in rows).items():
+        wanted, texts = ds.scalar(True), ["true"]
+        for name, value in zip(names, values, strict=True):
+            wanted &= ds.field(name).is_null() if value is None else ds.field(name) == value
+            texts.append(f"{name} IS NULL" if value is None else f"{name} = ?")
+        assert dataset.count_rows(filter=wanted) == count, values
+        query = f"SELECT count(*), count(DISTINCT _seq) FROM dataset WHERE {' AND '.join(texts)}"
+        given = [each for each in values if each is not None]
+        assert duckdb.execute(query, given).fetchone() == (count, count), values
+    return found
 
 
 def with_schema(config: PipelineConfig, **members: Any) -> PipelineConfig:

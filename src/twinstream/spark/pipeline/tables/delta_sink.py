@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from attrs import evolve
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
@@ -34,9 +35,8 @@ from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import PipelineBusy
-from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
-from twinstream.spark.landing.partition_rows import partition_of, values_of, with_values
+from twinstream.spark.landing.partition_rows import values_of, with_values
 from twinstream.spark.landing.partitions import (
     changed_partitions,
     partition_columns,
@@ -45,7 +45,7 @@ from twinstream.spark.landing.partitions import (
 )
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import TableFiles, task_file
+from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
@@ -317,17 +317,18 @@ class DeltaSink:
         if delta is not None and files:
             _check(delta, table, schema_of(files, self._place.lake))
 
-    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+    def replace(self, table: str, batches: Mapping[int, Sequence[TaskFile]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
 
         Without files, the rows of a batch are removed. Raises `SchemaError`, before any change, if
         the columns of the files do not fit the table.
         """
         files = [file for inside in batches.values() for file in inside]
+        paths = [file.path for file in files]
         # Without this check, Delta would cast the rows to the types of the table. A number could
         # lose its fraction without an error.
-        self.check(table, files)
-        columns = schema_of(files, self._place.lake) if files else pa.schema([])
+        self.check(table, paths)
+        columns = schema_of(paths, self._place.lake)
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
         rows = with_values(files, columns, self._place.lake) if files else None
         if rows is not None and self._place.open(table) is None:
@@ -457,32 +458,27 @@ class DeltaSink:
     def add(
         self,
         table: str,
-        files: Mapping[int, Sequence[Path]],
+        files: Mapping[int, Sequence[TaskFile]],
         plan: LettersPlan,
         writer: Writer,
     ) -> None:
         """Add files to a table in one transaction, unless the plan has done it already."""
         batch = DeltaBatch(self._place, plan.number, LettersWriter(writer, plan), self._check)
         try:
-            lake, added = self._place.lake, [each for inside in files.values() for each in inside]
-            columns = schema_of(added, lake)
-            finished: list[TaskFile] = []
-            for file, own in zip(added, self._linked(added, batch.folder), strict=True):
-                place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
-                finished.append(task_file(place, footer, writer.seq, lake=lake))
+            added = [each for inside in files.values() for each in inside]
+            columns = schema_of([each.path for each in added], self._place.lake)
             bare = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
-            batch.put(table, finished, with_partitions(bare))
+            batch.put(table, self._linked(added, batch.folder), with_partitions(bare))
         finally:
             batch.close()
 
-    def _linked(self, files: Iterable[Path], folder: Path | LakeOutput) -> list[Path]:
+    def _linked(self, files: Sequence[TaskFile], folder: Path | LakeOutput) -> Sequence[TaskFile]:
         """Link local files into a folder, and return the links; return other files as they are."""
         if not isinstance(folder, Path):
-            return list(files)
-        links: list[Path] = []
-        for file in files:
-            links.append(folder / file.name)
-            os.link(file, links[-1])
+            return files
+        links = [evolve(each, path=folder / each.path.name) for each in files]
+        for file, link in zip(files, links, strict=True):
+            os.link(file.path, link.path)
         return links
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
