@@ -30,6 +30,7 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     changed,
+    check_partitions,
     journal_in,
     land_all,
     relaxed,
@@ -146,6 +147,7 @@ def check_rewrite(config: PipelineConfig, *, finished: bool) -> None:
         row["_seq"]: row["_seq"] if row["_seq"] % 10 else None for row in rows
     }
     if finished:
+        check_partitions(config)
         assert not Folders(config.path).staging.exists()
         assert not Folders(config.path).replaced.exists()
 

@@ -409,7 +409,7 @@ def test_soak_partitions_and_a_request_that_fails(
             return [store, catalog]
 
     store, catalog = behind(f"{bucket.prefix}_0", lambda _: "")
-    points = failures_of(store, catalog, ["409", "412", "500", "closed"])
+    points = failures_of(["409", "412", "500", "closed"], store, catalog)
     seed = random.randrange(2**32)
     order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
     for number, point in enumerate(order, start=1):

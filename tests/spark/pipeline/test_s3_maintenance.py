@@ -30,7 +30,7 @@ from tests.spark.drivers import (
     FakeLeader,
     beside,
     changed,
-    divided_rows,
+    check_partitions,
     journal_in,
     land_all,
     landed_on_s3,
@@ -199,14 +199,6 @@ def in_threads(work: Callable[[Any], object], items: list[Any]) -> None:
     assert not any(each.is_alive() for each in threads)
     if errors:
         raise errors[0]
-
-
-def check_partitions(config: PipelineConfig) -> None:
-    """Check that the rows of a table with partitions have their own token and hour as values."""
-    if config.sources[0].partitions:
-        for row in divided_rows(config).values():
-            assert row["subject_2"] == row["_subject"].split(".")[1]
-            assert row["timestamp_hour"] == f"{row['_timestamp']:%Y-%m-%d-%H}"
 
 
 class Lake:
@@ -532,6 +524,7 @@ def check_columns(config: PipelineConfig, folder: Path, last: int, *, finished: 
     assert rows.column(name).to_pylist() == rows.column("_seq").to_pylist()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_soak_a_rewrite_that_dies_at_any_request(
     s3: S3Server, config: PipelineConfig, tmp_path: Path
 ) -> None:
@@ -566,6 +559,7 @@ def test_soak_a_rewrite_that_dies_at_any_request(
         check_columns(own, tmp_path, last, finished=False)
         assert len(rewritten(own)) <= 1, case
         check_columns(own, tmp_path, last, finished=True)
+        check_partitions(own)
     state(f"{len(tried)} of {len(points)} points, all exact")
 
 

@@ -7,9 +7,9 @@ folder in a Parquet table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -23,7 +23,15 @@ from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.partitions import Partition, partitions_in, with_partitions
 
-__all__ = ["NULL", "by_value", "divided", "partition_of", "values_of", "with_values"]
+__all__ = [
+    "NULL",
+    "by_value",
+    "divided",
+    "partition_of",
+    "partition_with",
+    "values_of",
+    "with_values",
+]
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The text of null, and of an empty text, in the name of a folder."""
@@ -109,6 +117,12 @@ def values_of(partition: str) -> dict[str, str | None]:
     """Return the text of each value of a partition, by the name of its column."""
     found = (folder.partition("=") for folder in partition.split("/") if folder)
     return {name: unquote(value) if sign and value != NULL else None for name, sign, value in found}
+
+
+def partition_with(values: Mapping[str, Any]) -> str:
+    """Return the partition with these values, by the names of their columns."""
+    texts = {name: pa.array([each]).cast(pa.string())[0].as_py() for name, each in values.items()}
+    return "/".join(_folder(name, text) for name, text in texts.items())
 
 
 def partition_of(file: Path) -> str:

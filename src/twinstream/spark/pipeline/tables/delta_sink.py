@@ -36,7 +36,7 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import PipelineBusy
 from twinstream.spark.landing.outputs import DATA, LakeOutput
-from twinstream.spark.landing.partition_rows import values_of, with_values
+from twinstream.spark.landing.partition_rows import partition_with, values_of, with_values
 from twinstream.spark.landing.partitions import (
     changed_partitions,
     partition_columns,
@@ -437,6 +437,7 @@ class DeltaSink:
                     list(map(_added, files)),
                     "overwrite",
                     Schema.from_arrow(columns),
+                    partition_by=partition_columns(columns),
                     # A commit on a later version would remove rows that were not read.
                     commit_properties=_ON_THIS_VERSION,
                 )
@@ -499,25 +500,31 @@ def _rewritten(
 ) -> list[TaskFile]:
     """Write each file of a table with other columns, and return the files of the attempt.
 
-    One file is in memory in parts at a time. deltalake itself would read the whole table ahead. Its
-    own `store` would neither renew credentials nor explain its errors.
+    A file keeps its partition, which the log of the table has. One file is in memory in parts at a
+    time. deltalake itself would read the whole table ahead. Its own `store` would neither renew
+    credentials nor explain its errors.
     """
     opened: Any = delta  # the types of its method are not complete
     rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(
         filesystem=store, schema=change.read_columns
     )
+    own, names = change.in_files, partition_columns(change.columns)
+    logged = {unquote(each["path"]): each for each in _actions(delta)}
     found: list[TaskFile] = []
-    for fragment in rows.get_fragments():
+    fragments: Any = rows.get_fragments()  # the type of their paths is unknown, too
+    for fragment in fragments:
+        values = {name: logged[fragment.path][f"partition.{name}"] for name in names}
+        place = Place(table, partition_with(values))
         old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
         new = TableFiles(attempt.folder, source.files)
-        for part in changed_rows(table, old, change):
-            new.add(Place(table), part)
+        for part in changed_rows(table, old, own):
+            new.add(place, part)
         found += new.finish(source.seq_column)
     return found
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
-    """Return the files of a table, with their paths and the bounds of their columns."""
+    """Return the files of a table, with their paths, and the partitions and bounds of columns."""
     return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
 
 
