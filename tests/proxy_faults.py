@@ -24,15 +24,13 @@ def two_proxies(
         yield store, catalog
 
 
-def failures_of(
-    store: S3Proxy, catalog: S3Proxy, wrong: Sequence[Fault]
-) -> list[Callable[[S3Request], Fault]]:
-    """Return what may go wrong in a run whose requests two proxies have counted.
+def failures_of(wrong: Sequence[Fault], *proxies: S3Proxy) -> list[Callable[[S3Request], Fault]]:
+    """Return what may go wrong in a run whose requests some proxies have counted.
 
     The driver dies at any request, or gets an answer of `wrong` to a write that was carried out.
     """
-    count = len(store.requests) + len(catalog.requests)
-    writes = store.counts()["PUT"] + catalog.counts()["POST"]
+    count = sum(len(each.requests) for each in proxies)
+    writes = sum(each.counts()[method] for each in proxies for method in ("PUT", "POST"))
     ends: list[Fault] = ["closed", "expired"]
     return [
         *(cut_off(at, each) for at in range(count) for each in ends),

@@ -30,6 +30,7 @@ from tests.spark.drivers import (
     FakeEngine,
     FakeLeader,
     changed,
+    check_partitions,
     journal_in,
     land_all,
     relaxed,
@@ -82,7 +83,7 @@ def work(config: PipelineConfig) -> None:
     job = LandJob(source.source_options, source.tables, staging.folder, 1)
     parts = [SequenceRange(source.stream, ROWS + 1, 2 * ROWS + 1, "direct")]
     for table, files in files_by_table(job.run(FakeEngine(), parts)).items():
-        sink.replace(table, {1: [each.path for each in files]})
+        sink.replace(table, {1: files})
     staging.close()
     entry = journal_in(config).entries()[1]
     journal_in(config).replayed(evolve(entry, replays=entry.replays + 1, dead_letters=1))
@@ -146,6 +147,7 @@ def check_rewrite(config: PipelineConfig, *, finished: bool) -> None:
         row["_seq"]: row["_seq"] if row["_seq"] % 10 else None for row in rows
     }
     if finished:
+        check_partitions(config)
         assert not Folders(config.path).staging.exists()
         assert not Folders(config.path).replaced.exists()
 

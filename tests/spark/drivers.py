@@ -10,13 +10,16 @@ import json
 import random
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import duckdb
 import obstore
 import pyarrow as pa
+import pyarrow.dataset as ds
 from attrs import define, evolve
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -207,6 +210,57 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
         assert found == (len(seqs), len(set(seqs))), table
         rows, distinct = rows + found[0], distinct + found[1]
     return rows, distinct
+
+
+def divided_rows(config: PipelineConfig, table: str = "orders") -> dict[int, dict[str, Any]]:
+    """Return the rows of a table with partitions by their sequences.
+
+    By the values of a partition, two readers must find its rows, each once: deltalake or pyarrow,
+    and DuckDB. In a Parquet table, the values are texts.
+    """
+    names = [each.name for each in config.sources[0].partitions]
+    if config.sink == "parquet":
+        texts = {name: pa.string() for name in names}
+        kinds = pa.schema({"batch_id": pa.int64(), **texts})
+        hive = ds.partitioning(kinds, flavor="hive")
+        dataset = ds.dataset(f"{config.path}/{table}", partitioning=hive)
+        types = ", ".join(f"'{name}': VARCHAR" for name in names)
+        relation = f"read_parquet('{config.path}/{table}/**/*.parquet', hive_types = {{{types}}})"
+    else:
+        is_on_s3 = isinstance(config.path, ObjectFolder)
+        options = delta_options(config.path.storage) if is_on_s3 else None
+        delta = DeltaTable(f"{config.path}/{table}", storage_options=options)
+        assert delta.metadata().partition_columns == names
+        dataset, relation = delta.to_pyarrow_dataset(), "dataset"
+    rows = dataset.to_table().to_pylist()
+    found = {row["_seq"]: row for row in rows}
+    assert len(found) == len(rows)
+    for values, count in Counter(tuple(row[name] for name in names) for row in rows).items():
+        wanted, conditions = ds.scalar(True), ["true"]
+        for name, value in zip(names, values, strict=True):
+            wanted &= ds.field(name).is_null() if value is None else ds.field(name) == value
+            conditions.append(f"{name} IS NULL" if value is None else f"{name} = ?")
+        assert dataset.count_rows(filter=wanted) == count, values
+        query = f"SELECT count(*), count(DISTINCT _seq) FROM {relation} WHERE "
+        given = [each for each in values if each is not None]
+        counts = duckdb.execute(query + " AND ".join(conditions), given).fetchone()
+        assert counts == (count, count), values
+    return found
+
+
+# What some partitions of a row must be.
+_PARTITIONS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "subject_2": lambda row: row["_subject"].split(".")[1],
+    "timestamp_day": lambda row: f"{row['_timestamp']:%Y-%m-%d}",
+    "timestamp_hour": lambda row: f"{row['_timestamp']:%Y-%m-%d-%H}",
+}
+
+
+def check_partitions(config: PipelineConfig) -> None:
+    """Check that the rows of the orders are in the partitions of their subjects and times."""
+    names = [each.name for each in config.sources[0].partitions]
+    for row in divided_rows(config).values() if names else ():
+        assert [str(row[name]) for name in names] == [_PARTITIONS[name](row) for name in names]
 
 
 def with_schema(config: PipelineConfig, **members: Any) -> PipelineConfig:

@@ -17,6 +17,9 @@ __all__ = ["LettersFile", "LettersPlan"]
 # The name of a folder or file that a task has made. A path of a journal must lead nowhere else.
 _OWN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
+# A value of a partition with the name of its column. Null may be the name alone.
+_PARTITION: Final = re.compile(r"[A-Za-z0-9_-]+(=.*)?", re.ASCII | re.DOTALL)
+
 
 @frozen
 class LettersFile:
@@ -67,7 +70,7 @@ class LettersPlan:
 
 
 def _own_partition(path: str) -> str:
-    if path and not all(each.partition("=")[1] for each in path.split("/")):
+    if path and not all(map(_PARTITION.fullmatch, path.split("/"))):
         raise ValueError(f"{path!r:.60} is not a partition")
     return path
 

@@ -89,11 +89,15 @@ BY_REGION = 'partition_by = "region"'
         (REGIONS, (), "with the partitions region, and .* without partitions now"),
         (REGIONS, ('partition_by = "n"',), "with the partitions region, .* the partitions n now"),
         ({**REGIONS, "n": LONG}, (), "with the partitions region, and .* without partitions now"),
-        ({**REGIONS, "n": LONG}, (BY_REGION,), "has partitions, .*'n' is int32 and becomes int64"),
         (
             {"area": TEXT, "n": INT},
             ('partition_by = "area"', 'rename = {region = "area"}'),
-            "has partitions, .*column 'region' becomes 'area'.*name another table",
+            "partitions by other columns than .*'region' becomes 'area'.*so name another table",
+        ),
+        (
+            {"area": TEXT, "n": LONG},
+            ('partition_by = "area"', 'rename = {region = "area"}'),
+            "partitions by other columns than .*'n' is int32 and becomes int64",
         ),
         ({**REGIONS, "region": LONG}, (BY_REGION,), "'region' .* landed as string and is int64"),
     ],

@@ -16,6 +16,7 @@ import pytest
 from tests.soak import rounds, state
 from tests.spark.pipelines import SINKS
 
+JOBS = ["all", "rewrite"]
 LAYOUTS = ["partitions", "tables"]
 ROOT = Path(__file__).parents[3]
 
@@ -23,9 +24,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(
     ("job", "kind"),
     [
-        *(("all", sink) for sink in SINKS),
-        *(("all", f"{sink}-{layout}") for sink in SINKS for layout in LAYOUTS),
-        *(("rewrite", kind) for sink in SINKS for kind in (sink, f"{sink}-tables")),
+        *((job, sink) for job in JOBS for sink in SINKS),
+        *((job, f"{sink}-{layout}") for job in JOBS for sink in SINKS for layout in LAYOUTS),
     ],
 )
 def test_soak_death_at_any_change_of_a_file(job: str, kind: str, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
     again.put(table, [reported(file_in(again.folder), table)], COLUMNS)
     assert tmp_path / table in synced
     synced.clear()
-    sink.replace(table, {1: [file_in(tmp_path)]})
+    sink.replace(table, {1: [reported(file_in(tmp_path), table)]})
     # The batch that stays has a new folder with links.
     assert "batch_id=0" in {path.name for path in synced}
 
@@ -92,7 +92,7 @@ def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -
     log = tmp_path / "orders" / "_delta_log"
     assert {tmp_path, tmp_path / "orders", log, *log.glob("*.json")} <= synced
     for change in (
-        lambda: sink.replace("orders", {0: [file_in(tmp_path)]}),
+        lambda: sink.replace("orders", {0: [reported(file_in(tmp_path), "orders")]}),
         lambda: sink.replace("orders", {0: ()}),
     ):
         before, _ = set((tmp_path / "orders").rglob("*")), synced.clear()

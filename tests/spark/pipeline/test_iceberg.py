@@ -42,11 +42,13 @@ from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile
 from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.spark.decode.fields import bare_field
 from twinstream.spark.errors import JournalError, SchemaError, SparkSourceError
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import Place, TableNames, TableSplit
-from twinstream.spark.landing.table_files import TableFiles
+from twinstream.spark.landing.table_files import TableFiles, task_file
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.letters.publish import publish_letters
 from twinstream.spark.pipeline.letters.summary import letters_of
@@ -186,6 +188,13 @@ def merge_files(config: PipelineConfig, name: str = "orders") -> None:
     assert len(list(table.scan().plan_files())) == 1
 
 
+def reported(config: PipelineConfig, file: Path) -> TaskFile:
+    """Return a file of the table of orders as a task reports it."""
+    lake = open_sink(config).lake
+    size = arrow_files(lake).get_file_info(str(file)).size
+    return task_file(Place("orders", ""), Footer.of(file, lake), "_seq", size)
+
+
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_rows_of_batches_are_replaced(
     config: PipelineConfig, leader: FakeLeader, *, is_merged: bool
@@ -207,7 +216,7 @@ def test_rows_of_batches_are_replaced(
     pq.write_table(
         rows.select(columns).append_column("_batch_id", batch), str(copy), filesystem=store
     )
-    sink.replace("orders", {1: [copy]})
+    sink.replace("orders", {1: [reported(config, copy)]})
     assert rows_by_batch(config) == {0: 9, 1: rows.num_rows, 2: 5}
     sink.replace("orders", {0: (), 1: (), 2: ()})
     assert rows_by_batch(config) == {}
@@ -219,15 +228,16 @@ def test_rows_of_a_plan_for_letters_are_added_once(
     land_all(config, leader)
     sink, writer = open_sink(config), SourceWriter("orders", "id", "_seq")
     home, store = Path(home_of(iceberg_table(config))), arrow_files(sink.lake)
-    files: dict[int, list[Path]] = {0: [], 1: []}
+    files: dict[int, list[TaskFile]] = {0: [], 1: []}
     for seq in (10, 11, 20):
         rows = pa.table({
             "id": pa.array([seq], pa.int64()), "_seq": pa.array([seq], pa.int64()),
             "_subject": pa.array(["s"]), "_timestamp": pa.array([seq], pa.timestamp("us", "UTC")),
             "_batch_id": pa.array([seq // 20], pa.int64()),
         })  # fmt: skip
-        files[seq // 20].append(home / "data" / f"letters-{seq}.parquet")
-        pq.write_table(rows, str(files[seq // 20][-1]), filesystem=store)
+        file = home / "data" / f"letters-{seq}.parquet"
+        pq.write_table(rows, str(file), filesystem=store)
+        files[seq // 20].append(reported(config, file))
     plan = LettersPlan(number=0, newest=2, folder="letters.1", files=(), entries=())
     assert not sink.has_added("orders", plan, writer)
     for _ in range(2):

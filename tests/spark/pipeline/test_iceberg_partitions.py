@@ -26,6 +26,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import TimestamptzType
 
 from js_sync import Stream
+from tests.hooked import hooked
 from tests.proxy_faults import failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
@@ -275,6 +276,31 @@ def test_letters_are_landed_into_their_partitions(
     assert landed_in_catalog(config, tmp_path) == (30, 30)
 
 
+@pytest.mark.parametrize("point", ["letters: before tables", "letters: before removal"])
+def test_letters_without_a_value_are_landed_after_an_interruption(
+    pipeline: Callable[..., PipelineConfig], tmp_path: Path, point: str
+) -> None:
+    """The partition of their file is null, or an empty text."""
+    lines = 'partition_by = ["region", "day(at)", "subject[3]"]'
+    config = pipeline(lines)
+    values = {"region": "eu"}, {"shard": "x"}, {"region": "", "shard": "x"}
+    land_all(config, FakeLeader(12), engine=of_values(*values))
+    wide = pipeline(lines, members={name: MEMBERS[name] for name in ("region", "at")})
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with hooked(point, stop), pytest.raises(KeyboardInterrupt):
+        replay_letters(None, wide, wide.sources[0])
+    assert journal_in(wide).letters.unfinished() is not None
+    assert replay_letters(None, wide, wide.sources[0]).landed == 8
+    assert landed_in_catalog(wide, tmp_path) == (12, 12)
+    table = iceberg_table(wide)
+    assert {each.partition[0] for each in planned(table)} == {"eu", None, ""}
+    found = table.scan(row_filter="region = ''").to_arrow().column("_seq").to_pylist()
+    assert sorted(found) == [3, 6, 9, 12]
+
+
 def test_rows_of_merged_files_stay_in_their_partitions(
     pipeline: Callable[..., PipelineConfig],
 ) -> None:
@@ -383,7 +409,7 @@ def test_soak_partitions_and_a_request_that_fails(
             return [store, catalog]
 
     store, catalog = behind(f"{bucket.prefix}_0", lambda _: "")
-    points = failures_of(store, catalog, ["409", "412", "500", "closed"])
+    points = failures_of(["409", "412", "500", "closed"], store, catalog)
     seed = random.randrange(2**32)
     order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
     for number, point in enumerate(order, start=1):

@@ -179,7 +179,7 @@ def test_soak_tables_and_a_request_that_fails(
 ) -> None:
     """The driver dies at any request, or gets a wrong answer to a write that was carried out."""
     store, catalog = points_of(made, s3, f"{bucket.prefix}_0", lambda _: "")
-    points = failures_of(store, catalog, ["409", "500", "closed"])
+    points = failures_of(["409", "500", "closed"], store, catalog)
     seed = random.randrange(2**32)
     order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
     for number, point in enumerate(order, start=1):

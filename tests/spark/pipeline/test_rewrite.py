@@ -19,6 +19,7 @@ from tests.spark.drivers import (
     FakeLeader,
     batches_of,
     changed,
+    check_partitions,
     journal_in,
     land_all,
     landed,
@@ -69,9 +70,15 @@ def values_of(number: int) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=SINKS)
+LAYOUTS = {"": "", "-divided": 'partition_by = ["subject[2]", "hour(_timestamp)"]\n'}
+
+
+@pytest.fixture(params=[f"{sink}{layout}" for sink in SINKS for layout in LAYOUTS])
 def config(request: pytest.FixtureRequest, tmp_path: Path) -> PipelineConfig:
-    return config_of(tmp_path, request.param, "nats://127.0.0.1:1", SOURCE)
+    """Return a pipeline into tables without partitions, or with some."""
+    sink, sign, layout = request.param.partition("-")
+    source = SOURCE + LAYOUTS[sign + layout]
+    return config_of(tmp_path, sink, "nats://127.0.0.1:1", source)
 
 
 def lands(config: PipelineConfig, last: int, payload: Callable[[int], dict[str, Any]]) -> None:
@@ -97,6 +104,7 @@ def is_exact(config: PipelineConfig, batches: int) -> None:
     by_batch = [row["_batch_id"] for row in orders(config).values()]
     for number, entry in entries.items():
         assert by_batch.count(number) == entry.rows
+    check_partitions(config)
 
 
 def test_types_widen_also_inside_other_types(config: PipelineConfig) -> None:
@@ -425,7 +433,7 @@ def test_readers_see_all_rows_while_a_table_is_rewritten(config: PipelineConfig)
 
     with hooked("rewrite: between rows", read):
         assert len(list(rewrite(wide))) == 1
-    assert seen == [[*range(1, 26)]] * 6, "one for each file"
+    assert seen == [[*range(1, 26)]] * len(opened), "one for each file"
     is_exact(wide, 3)
     if config.sink == "delta":
         assert ds.dataset(opened).count_rows() == 25, "a reader that has opened the old version"

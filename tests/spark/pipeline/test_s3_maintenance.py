@@ -30,6 +30,7 @@ from tests.spark.drivers import (
     FakeLeader,
     beside,
     changed,
+    check_partitions,
     journal_in,
     land_all,
     landed_on_s3,
@@ -60,6 +61,9 @@ LOCK = "maintenance.json"
 # A request was carried out, and its answer says otherwise, or there is none.
 LOST: list[Fault] = ["412", "503", "time-out", "closed"]
 
+# The lines of a source without partitions, and with some.
+LAYOUTS = ["", 'partition_by = ["subject[2]", "hour(_timestamp)"]\n']
+
 
 @pytest.fixture
 def bucket(bucket: ObjectFolder) -> ObjectFolder:
@@ -68,8 +72,14 @@ def bucket(bucket: ObjectFolder) -> ObjectFolder:
 
 
 @pytest.fixture
-def config(tmp_path: Path, bucket: ObjectFolder) -> PipelineConfig:
-    return evolve(config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE), path=bucket)
+def layout() -> str:
+    """Further lines of the source."""
+    return ""
+
+
+@pytest.fixture
+def config(tmp_path: Path, bucket: ObjectFolder, layout: str) -> PipelineConfig:
+    return evolve(config_of(tmp_path, "delta", "nats://127.0.0.1:1", SOURCE + layout), path=bucket)
 
 
 def letters_replayed(config: PipelineConfig) -> LettersReport:
@@ -114,6 +124,7 @@ def test_letters_that_do_not_fit_stay(config: PipelineConfig, tmp_path: Path) ->
     assert landed_on_s3(config, tmp_path) == (25, 25)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_soak_a_replay_of_letters_that_dies_at_any_request(
     s3: S3Server, config: PipelineConfig, tmp_path: Path
 ) -> None:
@@ -146,6 +157,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
             assert rows == last, case
         letters_replayed(own)
         assert landed_on_s3(own, tmp_path) == (last, last), case
+        check_partitions(own)
         assert letters_in(own) == 0, case
         assert journal_in(own).letters.unfinished() is None, case
     state(f"{len(tried)} of {len(points)} points, all exact")
@@ -223,6 +235,7 @@ class Lake:
     def check(self, folder: Path, count: int) -> int:
         """Check all rows, and return the number of dead letters."""
         assert landed_on_s3(self.config, folder) == (count, count)
+        check_partitions(self.config)
         (verdict,) = verify(self.config)
         assert verdict.problems == []
         return verdict.dead_letters
@@ -233,6 +246,7 @@ def lake(
     tmp_path: Path,
     server: NatsServer,
     bucket: ObjectFolder,
+    layout: str,
     make_stream: Callable[..., Stream],
     fill: Callable[..., None],
 ) -> Lake:
@@ -240,7 +254,7 @@ def lake(
     fill(stream, [{"item": "i"} if at % 10 == 0 else {"id": at} for at in range(1, 31)])
     source = (
         f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n'
-        'schema = "order.json"\nmax_messages = 15\n'
+        f'schema = "order.json"\nmax_messages = 15\n{layout}'
     )
     return Lake(
         evolve(config_of(tmp_path, "delta", server.url, source, engine="local"), path=bucket)
@@ -265,6 +279,7 @@ def test_batches_are_landed_again(lake: Lake, tmp_path: Path) -> None:
     assert lake.check(tmp_path, 30) == 3
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_soak_a_replay_that_dies_at_any_request(s3: S3Server, lake: Lake, tmp_path: Path) -> None:
     with S3Proxy(s3.url) as proxy:
         lake.copy(0).at(proxy.url).replay()
@@ -509,6 +524,7 @@ def check_columns(config: PipelineConfig, folder: Path, last: int, *, finished: 
     assert rows.column(name).to_pylist() == rows.column("_seq").to_pylist()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_soak_a_rewrite_that_dies_at_any_request(
     s3: S3Server, config: PipelineConfig, tmp_path: Path
 ) -> None:
@@ -543,6 +559,7 @@ def test_soak_a_rewrite_that_dies_at_any_request(
         check_columns(own, tmp_path, last, finished=False)
         assert len(rewritten(own)) <= 1, case
         check_columns(own, tmp_path, last, finished=True)
+        check_partitions(own)
     state(f"{len(tried)} of {len(points)} points, all exact")
 
 

@@ -7,23 +7,31 @@ folder in a Parquet table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
 
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.partitions import Partition, partitions_in, with_partitions
 
-__all__ = ["NULL", "by_value", "divided", "partition_of", "values_of", "with_values"]
+__all__ = [
+    "NULL",
+    "by_value",
+    "divided",
+    "partition_of",
+    "partition_with",
+    "values_of",
+    "with_values",
+]
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The text of null, and of an empty text, in the name of a folder."""
@@ -111,6 +119,12 @@ def values_of(partition: str) -> dict[str, str | None]:
     return {name: unquote(value) if sign and value != NULL else None for name, sign, value in found}
 
 
+def partition_with(values: Mapping[str, Any]) -> str:
+    """Return the partition with these values, by the names of their columns."""
+    texts = {name: pa.array([each]).cast(pa.string())[0].as_py() for name, each in values.items()}
+    return "/".join(_folder(name, text) for name, text in texts.items())
+
+
 def partition_of(file: Path) -> str:
     """Return the partition of a file by the folders in which it is."""
     found: list[str] = []
@@ -122,27 +136,27 @@ def partition_of(file: Path) -> str:
 
 
 def with_values(
-    files: Sequence[Path], columns: pa.Schema, lake: ObjectFolder | None = None
+    files: Sequence[TaskFile], columns: pa.Schema, lake: ObjectFolder | None = None
 ) -> ds.Dataset:
     """Return the rows of files, whose columns are `columns`, with the values of their partitions.
 
-    The values come from the folders of the files. If `lake` is given, the paths are relative to it,
-    and the files have no partitions.
+    If `lake` is given, the paths are relative to it.
     """
-    added = [field for _, field in partitions_in(columns)]
+    store, added = arrow_files(lake), [field for _, field in partitions_in(columns)]
     if not added:
-        names = [str(file) for file in files]
-        return ds.dataset(names, schema=columns, filesystem=arrow_files(lake))
-    form, local = ds.ParquetFileFormat(), LocalFileSystem()
+        return ds.dataset([str(file.path) for file in files], schema=columns, filesystem=store)
+    form = ds.ParquetFileFormat()
     fragments = [
-        form.make_fragment(str(file), local, partition_expression=_equal(file, added))
+        form.make_fragment(
+            str(file.path), store, partition_expression=_equal(file.partition, added)
+        )
         for file in files
     ]
-    return ds.FileSystemDataset(fragments, with_partitions(columns), form, local)
+    return ds.FileSystemDataset(fragments, with_partitions(columns), form, store)
 
 
-def _equal(file: Path, columns: Sequence[pa.Field]) -> ds.Expression:
-    texts = values_of(partition_of(file))
+def _equal(partition: str, columns: Sequence[pa.Field]) -> ds.Expression:
+    texts = values_of(partition)
     found: ds.Expression | None = None
     for column in columns:
         text, field = texts[column.name], ds.field(column.name)

@@ -9,8 +9,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinstream.lake.objects.files import arrow_files
-from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.file_settings import FileSettings
@@ -41,14 +39,12 @@ def task_file(
     place: Place,
     footer: Footer,
     seq_column: str,
-    size: int = 0,
+    size: int,
     further: Iterable[str] = (),
-    lake: ObjectFolder | None = None,
 ) -> TaskFile:
-    """Return what a task reports about a file. Without `size`, the file is asked for its size.
+    """Return what a task reports about a file of `size` bytes.
 
-    `further` are columns, besides those of the message and its batch, whose bounds are reported. If
-    `lake` is given, the path of the file is relative to it.
+    `further` are columns, besides those of the message and its batch, whose bounds are reported.
     """
     # A member of the payload may have the name of another of these columns.
     names = (seq_column, BATCH_COLUMN, _TIME_BESIDE[seq_column])
@@ -61,7 +57,6 @@ def task_file(
     bounds = {name: each for name, each in found.items() if each is not None}
     # Sequences are decimals if uint64=decimal.
     first, last = map(int, bounds[seq_column])
-    size = size or arrow_files(lake).get_file_info(str(footer.path)).size
     rows = footer.rows
     return TaskFile(
         place.table, footer.path, rows, first, last, size, bounds, place.partition, nulls

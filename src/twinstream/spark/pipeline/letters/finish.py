@@ -12,9 +12,13 @@ from twinstream.core.hooks import HOOKS, reached
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.letters_plan import LettersFile, LettersPlan
 from twinstream.lake.objects.files import arrow_files
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import JournalError, PipelineBusy, SchemaError
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA
+from twinstream.spark.landing.split_tables import Place
 from twinstream.spark.landing.staging import remove_staged
+from twinstream.spark.landing.table_files import task_file
 from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -90,7 +94,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
         reached("letters: before removal", plan)
     remaining = {each.batch: letters[each.batch] for each in plan.entries if each.batch in letters}
     # A batch without a remaining letter gets no file, which removes its rows from the table.
-    no_files = {each.batch: list[Path]() for each in plan.entries}
+    no_files = {each.batch: list[TaskFile]() for each in plan.entries}
     state.sink.replace(source.dead_letters, no_files | remaining)
     if not state.journal.letters.landed(plan):
         for each in plan.entries:
@@ -101,7 +105,7 @@ def finish(state: SourceState, source: SourceConfig, plan: LettersPlan) -> list[
 
 def _fit(
     state: SourceState,
-    files: Mapping[str, Mapping[int, Sequence[Path]]],
+    files: Mapping[str, Mapping[int, Sequence[TaskFile]]],
     plan: LettersPlan,
     writer: SourceWriter,
 ) -> bool:
@@ -111,7 +115,8 @@ def _fit(
     """
     try:
         for table, by_batch in files.items():
-            state.sink.check(table, [file for inside in by_batch.values() for file in inside])
+            added = [file.path for inside in by_batch.values() for file in inside]
+            state.sink.check(table, added)
     except SchemaError:
         if any(state.sink.has_added(table, plan, writer) for table in files):
             raise
@@ -121,22 +126,25 @@ def _fit(
 
 def _staged_files(
     state: SourceState, source: SourceConfig, plan: LettersPlan
-) -> dict[str, dict[int, list[Path]]]:
+) -> dict[str, dict[int, list[TaskFile]]]:
     """Return the files of each table and each batch. Raises `JournalError` if a file is gone."""
-    found: dict[str, dict[int, list[Path]]] = {}
+    found: dict[str, dict[int, list[TaskFile]]] = {}
     homes: dict[str, Path] = {}
-    if state.sink.lake is not None:
+    lake = state.sink.lake
+    if lake is not None:
         homes = {table: state.sink.home(table) for table in {each.table for each in plan.files}}
-    for each in plan.files:
-        path = _staged_file(state.folders, homes, plan, each)
-        found.setdefault(each.table, {}).setdefault(each.batch, []).append(path)
-    paths = [str(path) for files in found.values() for inside in files.values() for path in inside]
-    for info in arrow_files(state.sink.lake).get_file_info(paths):
+    paths = [_staged_file(state.folders, homes, plan, each) for each in plan.files]
+    infos = arrow_files(lake).get_file_info([str(path) for path in paths])
+    for each, path, info in zip(plan.files, paths, infos, strict=True):
         if info.type == FileType.NotFound:
             raise JournalError(
                 f"a replay of the dead letters of source {source.name} was interrupted, and its"
                 f" file {info.path} is gone: restore it"
             )
+        # The partition is in the plan: on an object store, the path does not have it.
+        place, footer = Place(each.table, each.partition), Footer.of(path, lake)
+        file = task_file(place, footer, source.seq_column, info.size)
+        found.setdefault(each.table, {}).setdefault(each.batch, []).append(file)
     return found
 
 

@@ -36,7 +36,6 @@ from twinstream.spark.pipeline.letters.letters_report import LettersReport
 from twinstream.spark.pipeline.letters.plan_portions import plan_portions
 from twinstream.spark.pipeline.letters.staged_letters import StagedLetters
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
-from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.state.landed_rows import possible_tables, tables_of
 from twinstream.spark.pipeline.state.source_state import SourceState, refuse_tables_of_others
@@ -100,7 +99,6 @@ def replay_letters(
             The next command that changes the tables finishes the replay.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    refuse_partitions(config, source, "letters replay")
     remaining = 0
     with (
         maintenance_lock(config, "letters replay") as held,

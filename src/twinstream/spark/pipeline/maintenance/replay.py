@@ -27,7 +27,6 @@ from twinstream.spark.landing.write_batch import counted, position_of
 from twinstream.spark.pipeline.engines import engine_of
 from twinstream.spark.pipeline.located_source import located_source
 from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
-from twinstream.spark.pipeline.maintenance.refuse_partitions import refuse_partitions
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import (
@@ -105,7 +104,6 @@ def replay(
             Run the replay again.
         CheckpointError: if the tables have a part of an unfinished batch.
     """
-    refuse_partitions(config, source, "replay")
     folders = Folders.of(config.path)
     journal = journal_of(folders, source)
     source = located_source(source)
@@ -167,8 +165,7 @@ def _again(
         for table in _order(source, tables, written):
             if HOOKS:
                 reached("replay: before table", table)
-            paths = [each.path for each in files.get(table, ())]
-            sink.replace(table, {entry.batch: paths})
+            sink.replace(table, {entry.batch: files.get(table, ())})
         seqs = seqs_in(list(written.values()), source.seq_column, found)
         again = counted(entry, seqs, list(written.values()), source.dead_letters)
         return evolve(again, replays=entry.replays + 1, filter=source.filter)

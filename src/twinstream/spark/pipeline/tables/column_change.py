@@ -13,10 +13,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from attrs import frozen
+from attrs import evolve, frozen
 
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.partitions import partition_columns
 from twinstream.spark.landing.table_fit import check_columns
 
 __all__ = ["ColumnChange", "change_of", "changed_rows"]
@@ -31,14 +32,22 @@ _WIDER: Final[Mapping[pa.DataType, pa.DataType]] = {
 class ColumnChange:
     """A change of a table's columns.
 
-    `columns` are all columns afterwards. `sources` has, for each of them, the names of the columns
-    in the table that have its values; of several, a row has one value. `texts` say what changes;
-    without a change there are none.
+    `columns` are all columns afterwards, with a note of the table's partitions. `sources` has, for
+    each of them, the names of the columns in the table that have its values; of several, a row has
+    one value. `texts` say what changes; without a change there are none.
     """
 
     columns: pa.Schema
     sources: Mapping[str, tuple[str, ...]]
     texts: tuple[str, ...]
+
+    @property
+    def in_files(self) -> ColumnChange:
+        """The same change for the files of the table, which do not have the partitions' columns."""
+        divided = {*partition_columns(self.columns)}
+        columns = [each for each in self.columns if each.name not in divided]
+        sources = {each.name: self.sources[each.name] for each in columns}
+        return evolve(self, columns=pa.schema(columns, self.columns.metadata), sources=sources)
 
     @property
     def old_names(self) -> set[str]:
@@ -90,7 +99,7 @@ def change_of(
         # If the table has the new name, too, its values are looked for there first.
         others = sources.get(name, ())
         sources[name] = (name, *others) if column.name == name else (*others, column.name)
-    columns = pa.schema(found.values())
+    columns = pa.schema(found.values(), known.metadata)
     check_columns(table, columns, wanted)
     return ColumnChange(columns, sources, tuple(texts))
 

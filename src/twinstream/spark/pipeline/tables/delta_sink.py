@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from attrs import evolve
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
@@ -34,9 +35,8 @@ from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import PipelineBusy
-from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import DATA, LakeOutput
-from twinstream.spark.landing.partition_rows import partition_of, values_of, with_values
+from twinstream.spark.landing.partition_rows import partition_with, values_of, with_values
 from twinstream.spark.landing.partitions import (
     changed_partitions,
     partition_columns,
@@ -45,7 +45,7 @@ from twinstream.spark.landing.partitions import (
 )
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
 from twinstream.spark.landing.staging import Written
-from twinstream.spark.landing.table_files import TableFiles, task_file
+from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.landing.table_fit import check_columns, has_all
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange, changed_rows
@@ -317,17 +317,18 @@ class DeltaSink:
         if delta is not None and files:
             _check(delta, table, schema_of(files, self._place.lake))
 
-    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+    def replace(self, table: str, batches: Mapping[int, Sequence[TaskFile]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
 
         Without files, the rows of a batch are removed. Raises `SchemaError`, before any change, if
         the columns of the files do not fit the table.
         """
         files = [file for inside in batches.values() for file in inside]
+        paths = [file.path for file in files]
         # Without this check, Delta would cast the rows to the types of the table. A number could
         # lose its fraction without an error.
-        self.check(table, files)
-        columns = schema_of(files, self._place.lake) if files else pa.schema([])
+        self.check(table, paths)
+        columns = schema_of(paths, self._place.lake)
         predicate = f"{BATCH_COLUMN} IN ({', '.join(map(str, sorted(batches)))})"
         rows = with_values(files, columns, self._place.lake) if files else None
         if rows is not None and self._place.open(table) is None:
@@ -436,6 +437,7 @@ class DeltaSink:
                     list(map(_added, files)),
                     "overwrite",
                     Schema.from_arrow(columns),
+                    partition_by=partition_columns(columns),
                     # A commit on a later version would remove rows that were not read.
                     commit_properties=_ON_THIS_VERSION,
                 )
@@ -457,32 +459,27 @@ class DeltaSink:
     def add(
         self,
         table: str,
-        files: Mapping[int, Sequence[Path]],
+        files: Mapping[int, Sequence[TaskFile]],
         plan: LettersPlan,
         writer: Writer,
     ) -> None:
         """Add files to a table in one transaction, unless the plan has done it already."""
         batch = DeltaBatch(self._place, plan.number, LettersWriter(writer, plan), self._check)
         try:
-            lake, added = self._place.lake, [each for inside in files.values() for each in inside]
-            columns = schema_of(added, lake)
-            finished: list[TaskFile] = []
-            for file, own in zip(added, self._linked(added, batch.folder), strict=True):
-                place, footer = Place(table, partition_of(file)), Footer.of(own, lake)
-                finished.append(task_file(place, footer, writer.seq, lake=lake))
+            added = [each for inside in files.values() for each in inside]
+            columns = schema_of([each.path for each in added], self._place.lake)
             bare = pa.schema([each.remove_metadata() for each in columns], columns.metadata)
-            batch.put(table, finished, with_partitions(bare))
+            batch.put(table, self._linked(added, batch.folder), with_partitions(bare))
         finally:
             batch.close()
 
-    def _linked(self, files: Iterable[Path], folder: Path | LakeOutput) -> list[Path]:
+    def _linked(self, files: Sequence[TaskFile], folder: Path | LakeOutput) -> Sequence[TaskFile]:
         """Link local files into a folder, and return the links; return other files as they are."""
         if not isinstance(folder, Path):
-            return list(files)
-        links: list[Path] = []
-        for file in files:
-            links.append(folder / file.name)
-            os.link(file, links[-1])
+            return files
+        links = [evolve(each, path=folder / each.path.name) for each in files]
+        for file, link in zip(files, links, strict=True):
+            os.link(file.path, link.path)
         return links
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
@@ -503,25 +500,31 @@ def _rewritten(
 ) -> list[TaskFile]:
     """Write each file of a table with other columns, and return the files of the attempt.
 
-    One file is in memory in parts at a time. deltalake itself would read the whole table ahead. Its
-    own `store` would neither renew credentials nor explain its errors.
+    A file keeps its partition, which the log of the table has. One file is in memory in parts at a
+    time. deltalake itself would read the whole table ahead. Its own `store` would neither renew
+    credentials nor explain its errors.
     """
     opened: Any = delta  # the types of its method are not complete
     rows: ds.FileSystemDataset = opened.to_pyarrow_dataset(
         filesystem=store, schema=change.read_columns
     )
+    own, names = change.in_files, partition_columns(change.columns)
+    logged = {unquote(each["path"]): each for each in _actions(delta)}
     found: list[TaskFile] = []
-    for fragment in rows.get_fragments():
+    fragments: Any = rows.get_fragments()  # the type of their paths is unknown, too
+    for fragment in fragments:
+        values = {name: logged[fragment.path][f"partition.{name}"] for name in names}
+        place = Place(table, partition_with(values))
         old = ds.FileSystemDataset([fragment], rows.schema, rows.format, rows.filesystem)
         new = TableFiles(attempt.folder, source.files)
-        for part in changed_rows(table, old, change):
-            new.add(Place(table), part)
+        for part in changed_rows(table, old, own):
+            new.add(place, part)
         found += new.finish(source.seq_column)
     return found
 
 
 def _actions(delta: DeltaTable) -> list[dict[str, Any]]:
-    """Return the files of a table, with their paths and the bounds of their columns."""
+    """Return the files of a table, with their paths, and the partitions and bounds of columns."""
     return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -22,9 +21,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BooleanType, IcebergType, StringType
 
 from twinstream.lake.errors import JournalError
-from twinstream.lake.objects.files import arrow_files
-from twinstream.lake.objects.folder import ObjectFolder
-from twinstream.spark.landing.partition_rows import divided, values_of
+from twinstream.spark.landing.partition_rows import values_of
 from twinstream.spark.landing.partitions import (
     Partition,
     changed_partitions,
@@ -33,7 +30,6 @@ from twinstream.spark.landing.partitions import (
 )
 
 __all__ = [
-    "first_partition",
     "known_partitions",
     "record_of",
     "refuse_other_partitions",
@@ -103,15 +99,3 @@ def _value(text: str | None, kind: IcebergType) -> Any:
     if text is None or isinstance(kind, StringType):
         return text
     return text == "true" if isinstance(kind, BooleanType) else int(text)
-
-
-def first_partition(file: Path, metadata: TableMetadata, table: str, lake: ObjectFolder) -> str:
-    """Return the partition of the rows of a file, to which all of them belong."""
-    partitions = known_partitions(table, metadata)
-    if not partitions:
-        return ""
-    opened = pq.ParquetFile(str(file), filesystem=arrow_files(lake))
-    columns = sorted({each.source for each in partitions})
-    row = next(opened.iter_batches(batch_size=1, columns=columns))
-    ((found, _),) = divided(row, partitions)
-    return found

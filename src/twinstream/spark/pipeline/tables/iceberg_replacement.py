@@ -38,7 +38,7 @@ class Replacement:
 
     table: str
     batches: Collection[int]
-    added: tuple[TaskFile, ...]
+    added: Sequence[TaskFile]
     output: LakeOutput
 
     def __call__(self, table: Table) -> None:

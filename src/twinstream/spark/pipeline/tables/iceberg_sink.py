@@ -20,11 +20,9 @@ from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.task_report import TaskFile
-from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.partitions import marked
-from twinstream.spark.landing.split_tables import BATCH_COLUMN, Place, TableSplit
-from twinstream.spark.landing.table_files import task_file
+from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.landing.table_fit import check_columns
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.tables.column_change import ColumnChange
@@ -38,13 +36,11 @@ from twinstream.spark.pipeline.tables.iceberg_change import (
 from twinstream.spark.pipeline.tables.iceberg_columns import change_columns, refuse_joined
 from twinstream.spark.pipeline.tables.iceberg_fit import refuse_foreign
 from twinstream.spark.pipeline.tables.iceberg_partitions import (
-    first_partition,
     refuse_other_partitions,
     table_partitions,
 )
 from twinstream.spark.pipeline.tables.iceberg_replacement import Replacement
 from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.tables.seq_column import seq_column
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["IcebergSink"]
@@ -160,7 +156,7 @@ class IcebergSink:
             refuse_other_partitions(table, found.metadata, columns)
             check_columns(Path(table).name, arrow_columns(found.schema()), columns)
 
-    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+    def replace(self, table: str, batches: Mapping[int, Sequence[TaskFile]]) -> None:
         """Replace all rows of batches with the rows of files, in one transaction.
 
         The files are in the folder of the table. Without files, the rows of a batch are removed. A
@@ -169,26 +165,13 @@ class IcebergSink:
         the files do not fit the table.
         """
         files = [file for inside in batches.values() for file in inside]
-        self.check(table, files)
+        paths = [file.path for file in files]
+        self.check(table, paths)
         if not files and self._tables.open(table) is None:
             return
-        columns = schema_of(files, self.lake)
-        found = self._existing(table, columns)
-        output = LakeOutput(self.lake, "replaced-", {table: home_of(found)})
-        added = self._task_files(table, found, files, seq_column(columns)) if files else ()
-        replacement = Replacement(table, batches.keys(), added, output)
-        changed(self._tables, table, replacement)
-
-    def _task_files(
-        self, name: str, table: Table, files: Sequence[Path], seq: str
-    ) -> tuple[TaskFile, ...]:
-        """Return files of the lake as a task reports them. `seq` is the column of sequences."""
-        lake, metadata = self.lake, table.metadata
-        places = (Place(name, first_partition(each, metadata, name, lake)) for each in files)
-        return tuple(
-            task_file(place, Footer.of(each, lake), seq, lake=lake)
-            for place, each in zip(places, files, strict=True)
-        )
+        home = home_of(self._existing(table, schema_of(paths, self.lake)))
+        output = LakeOutput(self.lake, "replaced-", {table: home})
+        changed(self._tables, table, Replacement(table, batches.keys(), files, output))
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
         """Yield the columns of a table, unless it does not exist."""
@@ -214,17 +197,16 @@ class IcebergSink:
     def add(
         self,
         table: str,
-        files: Mapping[int, Sequence[Path]],
+        files: Mapping[int, Sequence[TaskFile]],
         plan: LettersPlan,
         writer: Writer,
     ) -> None:
         """Add the rows of files in one transaction, unless the plan has done it already."""
         batch = IcebergBatch(self._tables, plan.number, LettersWriter(writer, plan))
-        paths = [file for inside in files.values() for file in inside]
-        found = schema_of(paths, self.lake)
+        added = [each for inside in files.values() for each in inside]
+        found = schema_of([each.path for each in added], self.lake)
         columns = pa.schema([each.remove_metadata() for each in found], found.metadata)
-        files_of = self._task_files(table, self._existing(table, columns), paths, writer.seq)
-        batch.put(table, files_of, columns)
+        batch.put(table, added, columns)
 
     def has_added(self, table: str, plan: LettersPlan, writer: Writer) -> bool:
         """Return whether `add` has added rows of a plan to a table."""

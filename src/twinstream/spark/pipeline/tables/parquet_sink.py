@@ -15,9 +15,9 @@ import pyarrow.dataset as ds
 
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 from twinstream.lake.letters_plan import LettersPlan
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from twinstream.spark.landing.footers import Footer
-from twinstream.spark.landing.partition_rows import partition_of
 from twinstream.spark.landing.partitions import with_partitions
 from twinstream.spark.landing.split_tables import BATCH_COLUMN, TableSplit
 from twinstream.spark.landing.staging import files_in
@@ -104,13 +104,13 @@ class ParquetSink:
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         check_fit(self.folders.root / table, files)
 
-    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+    def replace(self, table: str, batches: Mapping[int, Sequence[TaskFile]]) -> None:
         """Replace all rows of batches with the rows of files, atomically.
 
         Without files, the rows of a batch are removed. Raises `SchemaError`, before any change, if
         the columns of the files do not fit the table.
         """
-        self.check(table, [file for files in batches.values() for file in files])
+        self.check(table, [file.path for files in batches.values() for file in files])
         existing = batch_folders(self.folders.root / table)
         numbers = list(existing)
         homes: dict[int, list[int]] = {}
@@ -121,7 +121,7 @@ class ParquetSink:
             for home, inside in homes.items():
                 old = files_in(existing[home]) if home in existing else ()
                 others = ~ds.field(BATCH_COLUMN).isin(inside)
-                files = [file for number in inside for file in batches[number]]
+                files = [file.path for number in inside for file in batches[number]]
                 new.put(home, [Part(old, others), Part(files)])
 
     def schemas(self, table: str) -> Iterator[pa.Schema]:
@@ -139,7 +139,7 @@ class ParquetSink:
     def add(
         self,
         table: str,
-        files: Mapping[int, Sequence[Path]],
+        files: Mapping[int, Sequence[TaskFile]],
         plan: LettersPlan,
         writer: Writer,
     ) -> None:
@@ -196,11 +196,11 @@ def _link_start(plan: LettersPlan) -> str:
     return f"letters-{plan.number:09}-"
 
 
-def _links(plan: LettersPlan, number: int, files: Sequence[Path]) -> dict[Path, Path]:
+def _links(plan: LettersPlan, number: int, files: Sequence[TaskFile]) -> dict[Path, Path]:
     """Return the files of a batch by the paths of their links in its folder, always the same."""
-    named = enumerate(sorted(files, key=lambda file: (partition_of(file), file.name)))
+    named = enumerate(sorted(files, key=lambda file: (file.partition, file.path.name)))
     return {
-        Path(partition_of(file)) / f"{_link_start(plan)}{number:09}-{at:05}.parquet": file
+        Path(file.partition) / f"{_link_start(plan)}{number:09}-{at:05}.parquet": file.path
         for at, file in named
     }
 

@@ -12,6 +12,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final, Self
 
@@ -71,12 +72,16 @@ class Rebuilt:
             merge(inside, home / partition)
 
     def change(self, batches: Iterable[Path], change: ColumnChange) -> None:
-        """Write the rows of the folders of batches with other columns, one file for each batch."""
+        """Write the rows of the folders of batches with other columns.
+
+        Each partition of a batch gets one file.
+        """
+        own = change.in_files
         for folder in batches:
-            files = [str(file) for file in files_in(folder)]
-            rows = ds.dataset(files, schema=change.read_columns)
-            changed = changed_rows(self._current.name, rows, change)
-            write_rows(changed, change.columns, self._new / folder.name)
+            for partition, files in groupby(files_in(folder), partition_of):
+                rows = ds.dataset([str(file) for file in files], schema=own.read_columns)
+                changed = changed_rows(self._current.name, rows, own)
+                write_rows(changed, own.columns, self._new / folder.name / partition)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

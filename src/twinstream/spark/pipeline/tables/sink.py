@@ -11,6 +11,7 @@ from attrs import frozen
 
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.folder import ObjectFolder
+from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import LakeOutput
 from twinstream.spark.landing.split_tables import TableSplit
 from twinstream.spark.landing.tables import BatchWriter
@@ -122,7 +123,7 @@ class Sink(Protocol):
         """Raise `SchemaError` if the columns of the files do not fit the table."""
         ...
 
-    def replace(self, table: str, batches: Mapping[int, Sequence[Path]]) -> None:
+    def replace(self, table: str, batches: Mapping[int, Sequence[TaskFile]]) -> None:
         """Replace all rows of batches with the rows of files, atomically.
 
         `batches` has the files by the number of the batch. Without files, the rows of a batch are
@@ -149,7 +150,7 @@ class Sink(Protocol):
     def add(
         self,
         table: str,
-        files: Mapping[int, Sequence[Path]],
+        files: Mapping[int, Sequence[TaskFile]],
         plan: LettersPlan,
         writer: Writer,
     ) -> None:

@@ -61,18 +61,12 @@ def _change(table: str, known: pa.Schema, wanted: pa.Schema, source: SourceConfi
     if len(known) and [source.renames.get(each, each) for each in before] != now:
         raise changed_partitions(table, before, now)
     change = change_of(table, known, wanted, source.renames)
-    texts = f"the schema of source {source.name} ({'; '.join(change.texts)})"
-    if change.texts and before and not source.files.in_catalog:
-        raise SchemaError(
-            f"the table {table} has partitions, and other columns than {texts}: the columns of"
-            " partitioned tables cannot be changed, so name another table"
-        )
-    # The metadata of a table in a catalog change, except for the columns of its partitions.
     dividing = {each.source for each in source.partitions}
     if dividing & change.changed(known):
         raise SchemaError(
-            f"the table {table} has partitions by other columns than {texts}: such columns cannot"
-            " be changed, so name another table"
+            f"the table {table} has partitions by other columns than the schema of source"
+            f" {source.name} ({'; '.join(change.texts)}): such columns cannot be changed, so name"
+            " another table"
         )
     return change
 
