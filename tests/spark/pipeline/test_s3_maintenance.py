@@ -36,6 +36,7 @@ from tests.spark.drivers import (
     relaxed,
     with_schema,
 )
+from tests.spark.overtaken import overtaken_at, versions_of
 from tests.spark.pipelines import SCHEMA, config_of
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import StorageError
@@ -580,6 +581,49 @@ def test_a_rewrite_whose_answer_is_lost_is_done(
             (done,) = rewritten(beside(config, number, proxy.url))
         assert done.table == "orders"
         check_columns(own, tmp_path, 12, finished=True)
+
+
+def with_bounds(config: PipelineConfig, column: str) -> PipelineConfig:
+    """Return the pipeline with bounds of a column, which readers use if a table's property says."""
+    (source,) = config.sources
+    return changed(config, files=evolve(source.files, bounds=(column,)))
+
+
+def landed_letters(config: PipelineConfig) -> None:
+    letters_replayed(with_bounds(config, "id"))
+
+
+def widened(config: PipelineConfig) -> None:
+    rewritten(with_bounds(config, "number"))
+
+
+# Commands that change properties of the table, and which of their commits does.
+PROPERTIES: dict[str, tuple[Callable[[PipelineConfig], object], int]] = {
+    "first command": (vacuum, 1),
+    "letters": (landed_letters, 1),
+    "rewrite": (widened, 2),
+}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_change_of_properties_that_takes_longer_than_a_lease_is_not_stored(
+    config: PipelineConfig, tmp_path: Path, name: str
+) -> None:
+    """deltalake lets no thread run meanwhile, so none renews the lock."""
+    command, at = PROPERTIES[name]
+    if name == "rewrite":
+        config = with_schema(config, **ORDER)
+    land_all(config, FakeLeader(25))
+    if name != "first command":
+        vacuum(config)  # the first one changes a property, too
+    with overtaken_at(config, at) as other:
+        with pytest.raises(StorageError, match="the lock of the tables was lost"):
+            command(other.config)
+        versions = other.versions
+    assert versions_of(config) == versions, "the command has changed the table since"
+    assert landed_on_s3(config, tmp_path) == (25, 25)
+    command(config)
+    assert landed_on_s3(config, tmp_path) == (25, 25)
 
 
 def is_commit(request: S3Request) -> bool:
