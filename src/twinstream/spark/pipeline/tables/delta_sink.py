@@ -55,7 +55,7 @@ from twinstream.spark.pipeline.tables.delta_place import (
     DeltaPlace,
     table_settings,
 )
-from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.tables.parquet_files import reader_of, scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["DeltaBatch", "DeltaSink"]
@@ -342,7 +342,7 @@ class DeltaSink:
                 return
             write_deltalake(
                 delta,
-                rows.scanner().to_reader(),
+                reader_of(rows),
                 mode="overwrite",
                 predicate=predicate,
                 schema_mode="merge",
