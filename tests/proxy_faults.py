@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 
-__all__ = ["cut_off", "failures_of", "two_proxies", "wrong_answer"]
+__all__ = ["cut_off", "failures_of", "misleading", "two_proxies", "wrong_answer"]
+
+# Answers to writes that were carried out, and how many of these writes get one.
+_WRONG: Final[list[Fault]] = ["409", "412", "500", "503", "time-out", "closed"]
+_SHARE: Final = 0.2
 
 
 @contextmanager
@@ -71,7 +77,21 @@ def wrong_answer(at: int, fault: Fault) -> Callable[[S3Request], Fault]:
         with lock:
             seen += 1
             is_now = seen == at + 1
-        possible = {"412": "if-none-match" in request.headers, "409": request.method == "POST"}
-        return fault if is_now and possible.get(fault, True) else ""
+        return fault if is_now and _may_get(request, fault) else ""
 
     return answer
+
+
+def misleading(request: S3Request) -> Fault:
+    """Answer some writes of a command, which were carried out, wrongly."""
+    if request.method not in ("PUT", "POST") or random.random() > _SHARE:
+        return ""
+    fault = random.choice(_WRONG)
+    return fault if _may_get(request, fault) else ""
+
+
+def _may_get(request: S3Request, fault: Fault) -> bool:
+    """Return whether a server may answer a write so."""
+    if fault == "412":
+        return not {"if-match", "if-none-match"}.isdisjoint(request.headers)
+    return fault != "409" or request.method == "POST"

@@ -27,6 +27,18 @@ class Process:
     cpu: float
     resident: int
 
+    @property
+    def own(self) -> int:
+        """The bytes that are in no file, with its share of those that other processes have, too.
+
+        Resident memory also has the pages of libraries, which may be those of all processes.
+        """
+        try:
+            lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
+        except OSError:  # it ended meanwhile
+            return 0
+        return sum(int(each.split()[1]) * 1024 for each in lines if each.startswith("Pss_Anon:"))
+
 
 def family() -> list[Process]:
     """Return this process and all its descendants."""
@@ -44,8 +56,8 @@ def _everyone() -> Iterator[Process]:
         if not entry.name.isdigit():
             continue
         try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            command = (entry / "cmdline").read_text().replace("\0", " ")
+            fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            command = (entry / "cmdline").read_text("utf-8", "replace").replace("\0", " ")
         except OSError:  # it ended meanwhile
             continue
         # User and system time, its own and that of children which it has waited for.

@@ -12,7 +12,10 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
+from tests.proxy_faults import misleading
+from tests.proxy_process import proxy_process
 from tests.quick_java import quick_session
+from tests.s3_server import S3Server
 from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
 from twinstream.spark.session.worker_python import worker_python
@@ -70,6 +73,13 @@ def server() -> Iterator[NatsServer]:
     """One real server with JetStream, shared by all tests of the process, as the session is."""
     with NatsServer(version=os.environ.get("TWINSTREAM_SERVER")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def misled(s3: S3Server) -> Iterator[list[str]]:
+    """The addresses of proxies before the store and the catalog that answer some writes wrongly."""
+    with proxy_process([s3.url, s3.catalog_url], misleading, 1.5) as urls:
+        yield urls
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import duckdb
 import obstore
@@ -50,6 +50,8 @@ from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
+
+_T = TypeVar("_T")
 
 SOURCE: Final = (
     'stream = "S"\nname = "orders"\ntable = "orders"\nformat = "json"\nschema = "order.json"\n'
@@ -290,6 +292,17 @@ def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
     return [(each.start, each.end) for each in journal_in(config).entries().values()]
 
 
+def until_done(command: Callable[[], _T]) -> _T:
+    """Return the result of a command, which is repeated after an error of the store."""
+    deadline = Deadline.after(240)
+    while True:
+        try:
+            return command()
+        except StorageError:
+            assert not deadline.expired()
+            time.sleep(0.2)
+
+
 def land_through_a_kill(
     config: PipelineConfig, server: S3Server, last: int, *, within: float
 ) -> None:
@@ -299,17 +312,8 @@ def land_through_a_kill(
     source that is restarted does.
     """
 
-    def land() -> None:
-        deadline = Deadline.after(240)
-        while True:
-            try:
-                return land_all(config, FakeLeader(last))
-            except StorageError:
-                assert not deadline.expired()
-                time.sleep(0.2)
-
     with ThreadPoolExecutor() as pool:
-        driver = pool.submit(land)
+        driver = pool.submit(until_done, lambda: land_all(config, FakeLeader(last)))
         time.sleep(random.uniform(0.0, within))
         server.kill()
         server.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,7 +21,14 @@ from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.settings.toml_partitions import in_catalog
 
-__all__ = ["catalog_of", "iceberg_table", "landed_in_catalog", "on_iceberg", "tables_in"]
+__all__ = [
+    "catalog_of",
+    "iceberg_table",
+    "landed_in_catalog",
+    "misled_on_iceberg",
+    "on_iceberg",
+    "tables_in",
+]
 
 
 def on_iceberg(
@@ -37,6 +45,14 @@ def on_iceberg(
     folder = s3.folder(name, url or None, **settings)
     catalog = s3.catalog(f"ns_{name.replace('/', '_')}", catalog_url or None)
     return in_catalog(evolve(config, sink="iceberg", path=folder, catalog=catalog))
+
+
+def misled_on_iceberg(
+    config: PipelineConfig, s3: S3Server, name: str, urls: Sequence[str]
+) -> PipelineConfig:
+    """Return the pipeline of `on_iceberg` behind proxies that answer some requests wrongly."""
+    url, catalog_url = urls
+    return on_iceberg(config, s3, name, url=url, catalog_url=catalog_url, timeout=1.0)
 
 
 def catalog_of(config: PipelineConfig) -> Catalog:

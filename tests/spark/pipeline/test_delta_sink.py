@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.delta_place import LocalDelta
-from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
+from twinstream.spark.pipeline.tables.delta_sink import DeltaBatch, DeltaSink
 
 COLUMNS = pa.schema([pa.field("_seq", pa.int64()), pa.field("_batch_id", pa.int64())])
 
@@ -58,3 +59,54 @@ def test_files_have_to_fit_a_table_that_exists(tmp_path: Path) -> None:
     sink.check("orders", ())
     with pytest.raises(SchemaError, match="_seq"):
         sink.check("orders", [other])
+
+
+class LockLostError(Exception):
+    """What `check` raises for a command whose lock another one has taken over."""
+
+
+def lost() -> None:
+    raise LockLostError
+
+
+def put_more(
+    place: LocalDelta,
+    number: int,
+    column: str,
+    check: Callable[[], None] = lost,
+    **bounds: tuple[int, int],
+) -> None:
+    """Put a batch, whose rows have a further column, into the table."""
+    batch = DeltaBatch(place, number, Writer(), check)
+    assert isinstance(batch.folder, Path)
+    rows = pa.table({"_seq": [3], "_batch_id": [number], column: [3]})
+    file = batch.folder / "rows.parquet"
+    pq.write_table(rows, file)
+    known = {"_batch_id": (number, number), **bounds}
+    batch.put(
+        "orders", [TaskFile("orders", file, 1, 3, 3, file.stat().st_size, known)], rows.schema
+    )
+
+
+LATE: dict[str, Callable[[LocalDelta, Path], object]] = {
+    "a property": lambda place, _: put_more(place, 2, "note", note=(3, 3)),
+    "a column": lambda place, _: put_more(place, 2, "other"),
+    "rows": lambda place, _: put_more(place, 2, "note"),
+    "a version": lambda place, _: DeltaSink(place, lost).renew("orders"),
+    "files": lambda place, _: DeltaSink(place, lost).compact("orders", 1000),
+    "no rows": lambda place, _: DeltaSink(place, lost).replace("orders", {0: []}),
+    "a table": lambda place, folder: DeltaSink(place, lost).replace(
+        "others", {0: [file_in(folder)]}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", LATE)
+def test_a_command_that_has_lost_its_lock_commits_nothing(tmp_path: Path, change: str) -> None:
+    place = LocalDelta(Folders(tmp_path))
+    put(DeltaSink(place))
+    put_more(place, 1, "note", lambda: None)
+    before = sorted(tmp_path.glob("*/_delta_log/*.json"))
+    with pytest.raises(LockLostError):
+        LATE[change](place, tmp_path)
+    assert sorted(tmp_path.glob("*/_delta_log/*.json")) == before

@@ -30,8 +30,9 @@ from tests.spark.drivers import (
     journal_in,
     land_all,
     land_through_a_kill,
+    until_done,
 )
-from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
+from tests.spark.iceberg import iceberg_table, landed_in_catalog, misled_on_iceberg, on_iceberg
 from tests.spark.pipelines import config_of, write_config
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
@@ -76,9 +77,12 @@ def sampled(points: list[tuple[int, Fault]], short: int) -> tuple[int, list[tupl
 
 
 def test_soak_a_driver_that_dies_at_any_request(
-    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
+    s3: S3Server, made: PipelineConfig, misled: list[str], bucket: ObjectFolder, tmp_path: Path
 ) -> None:
-    """It dies before or after the store or the catalog has carried out its last request."""
+    """It dies before or after the store or the catalog has carried out its last request.
+
+    Of each second one, the next driver gets wrong answers.
+    """
     with behind_proxies(made, s3, f"{bucket.prefix}_0") as (driven, proxies):
         land_all(driven, FakeLeader(LAST))
         count = sum(len(each.requests) for each in proxies)
@@ -96,7 +100,8 @@ def test_soak_a_driver_that_dies_at_any_request(
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)
         assert rows == distinct, (seed, at, fault)
-        land_all(own, FakeLeader(LAST))
+        next_one = misled_on_iceberg(made, s3, name, misled) if number % 2 else own
+        until_done(lambda driven=next_one: land_all(driven, FakeLeader(LAST)))
         assert (landed_in_catalog(own, tmp_path), bounds(own)[-1][1]) == (
             (LAST, LAST), LAST + 1,
         ), (seed, at, fault)  # fmt: skip
@@ -278,9 +283,9 @@ def test_soak_two_drivers_at_once(
 
 
 def test_soak_drivers_in_processes_at_once(
-    s3: S3Server, bucket: ObjectFolder, tmp_path: Path
+    s3: S3Server, bucket: ObjectFolder, misled: list[str], tmp_path: Path
 ) -> None:
-    """One of three is killed in the middle."""
+    """One of three is killed in the middle. In each second round, all get wrong answers."""
     program = [sys.executable, str(ROOT / "tests" / "spark" / "land_alone.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -288,6 +293,10 @@ def test_soak_drivers_in_processes_at_once(
         folder = tmp_path / str(number)
         folder.mkdir()
         file = config_file(folder, s3, f"{bucket}_{number}", f"ns_{bucket.prefix}_{number}")
+        if number % 2 == 0:
+            url, catalog_url = misled
+            text = file.read_text().replace(s3.url, url).replace(s3.catalog_url, catalog_url)
+            file.write_text(text)
         drivers = [
             subprocess.Popen([*program, str(file), "45"], stdout=subprocess.PIPE, env=environment)
             for _ in range(3)

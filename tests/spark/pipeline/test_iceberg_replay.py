@@ -16,8 +16,8 @@ from tests.proxy_faults import cut_off, two_proxies
 from tests.s3_proxy import Fault, S3Request
 from tests.s3_server import S3Server
 from tests.soak import rounds, state
-from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_all
-from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
+from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_all, until_done
+from tests.spark.iceberg import iceberg_table, landed_in_catalog, misled_on_iceberg, on_iceberg
 from tests.spark.pipelines import SCHEMA, config_of
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import StorageError
@@ -107,9 +107,12 @@ def with_lease(config: PipelineConfig) -> PipelineConfig:
 
 
 def test_soak_a_replay_of_letters_that_dies_at_any_request(
-    s3: S3Server, config: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
+    s3: S3Server, config: PipelineConfig, misled: list[str], bucket: ObjectFolder, tmp_path: Path
 ) -> None:
-    """The store or the catalog has carried out its last request, or has not."""
+    """The store or the catalog has carried out its last request, or has not.
+
+    The next command takes the lock over, and gets wrong answers each second time.
+    """
 
     def replayed_behind(name: str, fault: Callable[[S3Request], Fault]) -> int:
         land_all(on_iceberg(config, s3, name), FakeLeader(LAST))
@@ -133,7 +136,8 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
         rows, distinct = landed_in_catalog(own, tmp_path)
         # A letter may be in both tables until the replay is finished.
         assert rows == distinct in (LAST, LAST + 1), case
-        letters_replayed(own)
+        next_one = with_lease(misled_on_iceberg(config, s3, name, misled)) if number % 2 else own
+        until_done(lambda other=next_one: letters_replayed(other))
         assert landed_in_catalog(own, tmp_path) == (LAST, LAST), case
         assert letters_in(own) == 0, case
         assert journal_in(own).letters.unfinished() is None, case

@@ -36,6 +36,7 @@ from tests.spark.drivers import (
     land_all,
     land_through_a_kill,
     landed_on_s3,
+    until_done,
 )
 from tests.spark.pipelines import config_of, write_config
 from twinstream.core.deadline import Deadline
@@ -116,9 +117,12 @@ def requests_of(config: PipelineConfig, s3: S3Server, last: int) -> int:
 
 @pytest.mark.parametrize("layout", ["", 'partition_by = ["subject[2]"]', "tables"])
 def test_soak_a_driver_that_dies_at_any_request(
-    s3: S3Server, config: PipelineConfig, tmp_path: Path, layout: str
+    s3: S3Server, config: PipelineConfig, misled: list[str], tmp_path: Path, layout: str
 ) -> None:
-    """It dies before or after the server has carried out its last request."""
+    """It dies before or after the server has carried out its last request.
+
+    Of each second one, the next driver gets wrong answers.
+    """
     last = 12
     if layout == "tables":
         config = changed(config, table="orders_", token=2)
@@ -138,7 +142,8 @@ def test_soak_a_driver_that_dies_at_any_request(
         own = beside(config, number)
         rows, distinct = landed_on_s3(own, tmp_path)
         assert rows == distinct, (seed, at, fault)
-        land_all(own, FakeLeader(last))
+        next_one = beside(config, number, misled[0] if number % 2 else "")
+        until_done(lambda driven=next_one: land_all(driven, FakeLeader(last)))
         assert (landed_on_s3(own, tmp_path), bounds(own)[-1][1]) == ((last, last), last + 1), (
             seed, at, fault,
         )  # fmt: skip
@@ -184,9 +189,9 @@ def test_a_driver_that_is_overtaken_adds_nothing(
 
 
 def test_soak_drivers_in_processes_at_once(
-    s3: S3Server, bucket: ObjectFolder, tmp_path: Path
+    s3: S3Server, bucket: ObjectFolder, misled: list[str], tmp_path: Path
 ) -> None:
-    """One of three is killed in the middle."""
+    """One of three is killed in the middle. In each second round, all get wrong answers."""
     program = [sys.executable, str(ROOT / "tests" / "spark" / "land_alone.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -195,7 +200,8 @@ def test_soak_drivers_in_processes_at_once(
         folder.mkdir()
         file = write_config(folder, "delta", "nats://127.0.0.1:1", SOURCE)
         text = file.read_text().replace('"lake"', f'"{bucket}/{number}"', 1)
-        file.write_text(f"{text}\n[storage]\n{s3.settings}")
+        settings = s3.settings if number % 2 else s3.settings.replace(s3.url, misled[0])
+        file.write_text(f"{text}\n[storage]\n{settings}")
         drivers = [
             subprocess.Popen([*program, str(file), "45"], stdout=subprocess.PIPE, env=environment)
             for _ in range(3)

@@ -138,11 +138,14 @@ def remove_attempts(parent: Path, writer: str, keep: Container[str] = ()) -> Non
 
 def _make(folder: Path) -> None:
     for _ in range(_TRIES):
-        folder.parent.mkdir(parents=True, exist_ok=True)
         try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
             return folder.mkdir()
-        except FileNotFoundError:
-            continue  # another writer has just removed the empty parent
+        except (FileExistsError, FileNotFoundError):
+            # Another writer has just removed the empty parent, perhaps while `mkdir` looked whether
+            # what exists is a folder.
+            if folder.parent.is_file():
+                raise
     raise FileNotFoundError(f"{folder.parent} was removed by other processes repeatedly")
 
 

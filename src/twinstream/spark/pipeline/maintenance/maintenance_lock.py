@@ -57,7 +57,7 @@ def maintenance_lock(
     folders = Folders.of(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}") as lock:
         if lock.is_taken_over:
-            _shut_out_earlier(config, folders)
+            _shut_out_earlier(config, folders, lock.check)
             lock.settle()
         if folders.bucket is not None:
             patience = Deadline.after(folders.bucket.storage.lease)
@@ -87,17 +87,19 @@ def _refuse_unfinished(
     )
 
 
-def _shut_out_earlier(config: PipelineConfig, folders: Folders) -> None:
+def _shut_out_earlier(config: PipelineConfig, folders: Folders, check: Callable[[], None]) -> None:
     """Let all changes fail that the owner of an expired lease may still want to make.
 
-    These are commits to tables, and plans of letters.
+    These are commits to tables, and plans of letters. `check` is that of the lock, which may be
+    lost meanwhile.
     """
-    sink, tables = open_sink(config), set[str]()
+    sink, tables = open_sink(config, check), set[str]()
     for source in config.sources:
         # Tables by a token may be new, so that no journal has them.
         tables.update(tables_of(source, ()), possible_tables(source, sink))
     for _, journal in journals_in(folders):
         tables.update(name for each in journal.entries().values() for name in each.tables)
+        check()
         journal.letters.closed()
     for table in sorted(tables):
         sink.renew(table)

@@ -55,7 +55,7 @@ from twinstream.spark.pipeline.tables.delta_place import (
     DeltaPlace,
     table_settings,
 )
-from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.tables.parquet_files import reader_of, scanned, schema_of
 from twinstream.spark.pipeline.tables.sink import LettersWriter, Writer
 
 __all__ = ["DeltaBatch", "DeltaSink"]
@@ -145,7 +145,7 @@ class DeltaBatch:
                 return self._wrote(table, delta, moved)
             before = -1 if delta is None else delta.version()
             try:
-                delta = _fitting(delta, table, columns, files, self._place)
+                delta = _fitting(delta, table, columns, files, self._place, self._check)
                 if self._is_in(table, delta):
                     continue  # another driver has added the batch since
                 if moved is None:
@@ -334,6 +334,7 @@ class DeltaSink:
         if rows is not None and self._place.open(table) is None:
             settings = table_settings(rows.schema.names)
             schema = Schema.from_arrow(rows.schema)
+            self._check()
             self._place.create(table, schema, partition_columns(columns), settings)
 
         def change(delta: DeltaTable) -> None:
@@ -342,7 +343,7 @@ class DeltaSink:
                 return
             write_deltalake(
                 delta,
-                rows.scanner().to_reader(),
+                reader_of(rows),
                 mode="overwrite",
                 predicate=predicate,
                 schema_mode="merge",
@@ -358,11 +359,7 @@ class DeltaSink:
         """
 
         def change(delta: DeltaTable) -> None:
-            delta.alter.set_table_properties(
-                {_OWNER: uuid.uuid4().hex},
-                raise_if_not_exists=False,
-                commit_properties=_ON_THIS_VERSION,
-            )
+            _set_properties(delta, {_OWNER: uuid.uuid4().hex})
 
         self._change(table, change)
 
@@ -618,20 +615,24 @@ def _fitting(
     columns: pa.Schema,
     files: Sequence[TaskFile],
     place: DeltaPlace,
+    check: Callable[[], None],
 ) -> DeltaTable:
     """Create the table, or add the columns and settings that it lacks, and return it.
 
-    Raises `SchemaError` if the columns or their partitions do not fit the table.
+    `check` is called before each commit. Raises `SchemaError` if the columns or their partitions do
+    not fit the table.
     """
     schema = Schema.from_arrow(columns)
     further = _with_bounds(files)
     if delta is None:
+        check()
         settings = table_settings(columns.names, further)
         delta = place.create(table, schema, partition_columns(columns), settings)
     _check(delta, table, columns)
     known, new = _arrow(delta.schema()), _arrow(schema)
     if not has_all(known, new):
         no_rows = pa.Table.from_batches([], new)
+        check()
         write_deltalake(
             delta,
             no_rows,
@@ -640,7 +641,7 @@ def _fitting(
             commit_properties=_ON_THIS_VERSION,
         )
         delta.update_incremental()
-    _set_bounded(delta, further)
+    _set_bounded(delta, further, check=check)
     return delta
 
 
@@ -649,16 +650,37 @@ def _with_bounds(files: Iterable[TaskFile]) -> set[str]:
     return {name for file in files for name in (*file.bounds, *file.nulls)}
 
 
-def _set_bounded(delta: DeltaTable, further: Collection[str], gone: Collection[str] = ()) -> None:
-    """Let readers use the bounds of further columns, and no longer of columns that are gone."""
+def _set_bounded(
+    delta: DeltaTable,
+    further: Collection[str],
+    gone: Collection[str] = (),
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Let readers use the bounds of further columns, and no longer of columns that are gone.
+
+    `check` is called before the commit.
+    """
     text = delta.metadata().configuration.get(BOUNDED_COLUMNS)
     if text is None:
         return
     known = {*text.split(",")}
     wanted = {*known, *further} - {*gone}
     if wanted != known:
-        delta.alter.set_table_properties({BOUNDED_COLUMNS: ",".join(sorted(wanted))})
+        check()
+        _set_properties(delta, {BOUNDED_COLUMNS: ",".join(sorted(wanted))})
         delta.update_incremental()
+
+
+def _set_properties(delta: DeltaTable, properties: dict[str, str]) -> None:
+    """Change properties of exactly the version of a table that `delta` is.
+
+    deltalake (1.6.6) holds Python's lock until the store answers, as in no other call. So no thread
+    of this process renews the lock of the tables meanwhile. If another command takes the lock over,
+    this commit fails, and the next `check` raises an error.
+    """
+    delta.alter.set_table_properties(
+        properties, raise_if_not_exists=False, commit_properties=_ON_THIS_VERSION
+    )
 
 
 def _check(delta: DeltaTable, table: str, columns: pa.Schema) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Part",
     "damage_named",
     "merge",
+    "reader_of",
     "scanned",
     "schema_of",
     "unified",
@@ -113,6 +114,16 @@ def _damaged(files: Sequence[str], columns: Sequence[str], lake: ObjectFolder | 
         except (OSError, pa.ArrowInvalid):
             return file
     return None
+
+
+def reader_of(rows: ds.Dataset) -> pa.RecordBatchReader:
+    """Return a reader of all rows of a dataset.
+
+    pyarrow's own `Scanner.to_reader` (26.0.1) holds Python's lock while it starts threads that
+    read. If one of them fails to open a file of an object store in this moment, it waits for
+    Python's lock with a lock that `to_reader` waits for, and the process hangs.
+    """
+    return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
 
 
 def schema_of(files: Sequence[Path], lake: ObjectFolder | None = None) -> pa.Schema:
