@@ -30,8 +30,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
 
     async def bounded() -> None:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_PATIENCE) as timeout:
             await pyfuncitem.obj(**arguments)
+        # The test may have taken the cancellation for one of its own.
+        assert not timeout.expired(), f"the test did not end within {_PATIENCE:g} s"
 
     asyncio.run(bounded())
     return True

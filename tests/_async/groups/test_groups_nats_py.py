@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import nats
 
@@ -45,6 +45,7 @@ class ForeignMember:
         self._member = member
         self._filters = filters
         self._seen = seen
+        self._is_over = False
 
     async def join(self):
         """Create the consumer, and return the server's response."""
@@ -68,21 +69,22 @@ class ForeignMember:
     @asynccontextmanager
     async def at_work(self):
         """Work until the block ends. An error of the work is raised then."""
+        self._is_over = False
         work = asyncio.create_task(self._work())
         try:
             yield
         finally:
-            work.cancel()
-            with suppress(asyncio.CancelledError):
-                await work
+            # A cancellation would be lost if nats-py received a message in the same moment.
+            self._is_over = True
+            await work
 
     async def _work(self):
-        """Pull and acknowledge until cancelled."""
+        """Pull and acknowledge until the end."""
         inbox = self._client.new_inbox()
         subscription = await self._client.subscribe(inbox)
         pull = {"batch": 1, "expires": SECOND, "group": "PCG"}
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._source}.{self._member}"
-        while True:
+        while not self._is_over:
             await self._client.publish(subject, json.dumps(pull).encode(), reply=inbox)
             message = await subscription.next_msg(timeout=5)
             if message.reply:
