@@ -13,8 +13,9 @@ from attrs import frozen
 from twinstream.lake.task_report import TaskFile
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.delta_batch import DeltaBatch
 from twinstream.spark.pipeline.tables.delta_place import LocalDelta
-from twinstream.spark.pipeline.tables.delta_sink import DeltaBatch, DeltaSink
+from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
 COLUMNS = pa.schema([pa.field("_seq", pa.int64()), pa.field("_batch_id", pa.int64())])
 
@@ -96,7 +97,7 @@ LATE: dict[str, Callable[[LocalDelta, Path], object]] = {
     "files": lambda place, _: DeltaSink(place, lost).compact("orders", 1000),
     "no rows": lambda place, _: DeltaSink(place, lost).replace("orders", {0: []}),
     "a table": lambda place, folder: DeltaSink(place, lost).replace(
-        "others", {0: [file_in(folder)]}
+        "others", {0: [TaskFile("others", file_in(folder), 2, 1, 2, 1)]}
     ),
 }
 
