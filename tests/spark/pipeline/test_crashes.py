@@ -33,7 +33,7 @@ def test_soak_death_at_any_change_of_a_file(job: str, kind: str, tmp_path: Path)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [*program, job, kind, str(tmp_path), str(seed), str(rounds(12, 0))],
+        [*program, job, kind, str(tmp_path), str(seed), str(rounds(6, 0))],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
