@@ -21,7 +21,7 @@ from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.outputs import DATA, LakeOutput
 from twinstream.spark.landing.staging import Written
 from twinstream.spark.pipeline.tables.delta_columns import fitting
-from twinstream.spark.pipeline.tables.delta_log import add_action, logged_file
+from twinstream.spark.pipeline.tables.delta_log import action_table, add_action, logged_file
 from twinstream.spark.pipeline.tables.delta_place import DeltaPlace
 from twinstream.spark.pipeline.tables.sink import Writer
 
@@ -168,7 +168,7 @@ class DeltaBatch:
 
     def _files(self, delta: DeltaTable, table: str) -> list[TaskFile]:
         """Return the files of the batch as the log of the table describes them, sorted."""
-        added = pa.table(delta.get_add_actions(flatten=True))
+        added = action_table(delta)
         found = added.filter(pc.starts_with(added.column("path"), f"{DATA}/{self._name}"))
         files = [logged_file(table, each, self._writer.seq) for each in found.to_pylist()]
         return sorted(files, key=lambda each: each.path)

@@ -22,7 +22,7 @@ from twinstream.lake.task_report import TaskFile
 from twinstream.spark.landing.partition_rows import values_of
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
-__all__ = ["actions", "add_action", "logged_file", "names_within"]
+__all__ = ["action_table", "actions", "add_action", "logged_file", "names_within"]
 
 # The type of sequences of all sizes.
 _DECIMAL: Final = pa.decimal128(20, 0)
@@ -33,9 +33,14 @@ _TEXT: Final = 32
 _BEYOND: Final = "\U0010ffff"
 
 
-def actions(delta: DeltaTable) -> list[dict[str, Any]]:
+def action_table(delta: DeltaTable) -> pa.Table:
     """Return the files of a table, with their paths, and the partitions and bounds of columns."""
-    return pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    return pa.table(delta.get_add_actions(flatten=True))
+
+
+def actions(delta: DeltaTable) -> list[dict[str, Any]]:
+    """Return the rows of `action_table`."""
+    return action_table(delta).to_pylist()
 
 
 def names_within(delta: DeltaTable, seq: str, low: int, high: int, since: int) -> list[str]:
@@ -44,7 +49,7 @@ def names_within(delta: DeltaTable, seq: str, low: int, high: int, since: int) -
     Files of other programs may have no bounds in the log. Delta's own choice of files by a
     predicate takes 50 MiB of memory more.
     """
-    found = pa.table(delta.get_add_actions(flatten=True))
+    found = action_table(delta)
     for name, compare, bound in (
         (f"max.{seq}", operator.ge, low),
         (f"min.{seq}", operator.lt, high),
