@@ -12,11 +12,7 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import BlockHint, LoopHint, whole
-from twinstream.core.object_store.chunks import (
-    Content,
-    ContentRange,
-    ObjectProgress,
-)
+from twinstream.core.object_store.chunks import Content, ContentRange, ObjectProgress
 from twinstream.core.object_store.info import is_link
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
@@ -218,6 +214,12 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             ahead=True,
         )
 
+    async def _end_pages(self) -> None:
+        """Let the next page come from a new reader of the stream."""
+        if self._reader is not None:
+            await self._reader.close()
+            self._reader = None
+
     async def _look_again(self) -> None:
         """Find out why chunks are missing.
 
@@ -225,9 +227,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
         content. Otherwise, this raises an error.
         """
         info, content = self.info, self._content
-        if self._reader is not None:
-            await self._reader.close()
-            self._reader = None
+        await self._end_pages()
         now = await self._place.find(info.name)
         if now is not None and now.nuid == info.nuid and not now.deleted:
             raise ObjectIncomplete(
@@ -281,9 +281,7 @@ async def restart(reader: ObjectReader) -> bool:
     """
     if reader._via == "leader" or isinstance(reader._content, ContentRange):
         return False
-    if reader._reader is not None:
-        await reader._reader.close()
-    reader._reader = None
+    await reader._end_pages()
     reader._via, reader._first_seq, reader._content = "leader", 1, Content(reader.info)
     reader._ready.clear()
     reader._returned, reader._error = 0, None

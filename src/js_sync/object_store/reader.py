@@ -13,11 +13,7 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import BlockHint, LoopHint, whole
-from twinstream.core.object_store.chunks import (
-    Content,
-    ContentRange,
-    ObjectProgress,
-)
+from twinstream.core.object_store.chunks import Content, ContentRange, ObjectProgress
 from twinstream.core.object_store.info import is_link
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
@@ -219,6 +215,12 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             ahead=True,
         )
 
+    def _end_pages(self) -> None:
+        """Let the next page come from a new reader of the stream."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
     def _look_again(self) -> None:
         """Find out why chunks are missing.
 
@@ -226,9 +228,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
         content. Otherwise, this raises an error.
         """
         info, content = self.info, self._content
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._end_pages()
         now = self._place.find(info.name)
         if now is not None and now.nuid == info.nuid and not now.deleted:
             raise ObjectIncomplete(
@@ -282,9 +282,7 @@ def restart(reader: ObjectReader) -> bool:
     """
     if reader._via == "leader" or isinstance(reader._content, ContentRange):
         return False
-    if reader._reader is not None:
-        reader._reader.close()
-    reader._reader = None
+    reader._end_pages()
     reader._via, reader._first_seq, reader._content = "leader", 1, Content(reader.info)
     reader._ready.clear()
     reader._returned, reader._error = 0, None
