@@ -97,7 +97,6 @@ async def everywhere(
             warnings.simplefilter("always")
 
             async def is_clean() -> bool:
-                gc.collect()
                 return await left(connection, server) <= MOST_KEPT and await place.consumers() == [
                     "c"
                 ]
