@@ -92,6 +92,7 @@ async def everywhere(
         place: Any = Place(connection.jetstream(timeout=20), connection, name)
         place.folder = folder / "copy"
         await place.set()
+        uses.begin_collecting()
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
 
