@@ -41,11 +41,21 @@ STARTERS = (NatsServer, NatsCluster, S3Server)
 WORDS = tuple(each.__name__ for each in STARTERS)
 
 
+# Of each function, class and table that was searched, by its id: itself, and whether it starts one.
+# The tests of a function differ only in arguments, and most share a few helpers.
+_SEARCHED: dict[int, tuple[Any, bool]] = {}
+
+
 def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
     """Return the marker of a test; `java` has prefixes of the paths of tests that need Java."""
     if item.nodeid.startswith(java):
         return "spark"
-    if any(starts_servers(each) for each in _functions(item)):
+    # The tests of one function share this.
+    fixtures = getattr(item, "_fixtureinfo", item)
+    if id(fixtures) not in _SEARCHED:
+        found = any(starts_servers(each) for each in _functions(item))
+        _SEARCHED[id(fixtures)] = fixtures, found
+    if _SEARCHED[id(fixtures)][1]:
         return "server"
     return "long" if item.nodeid.startswith(LONG) else "fast"
 
@@ -53,7 +63,12 @@ def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
 @cache
 def starts_servers(function: Any) -> bool:
     """Return whether a function, or a function in tests/ that it uses, starts a server."""
-    return _starts_servers(function, set())
+    seen: dict[int, Any] = {}
+    found = _starts_servers(function, seen)
+    if not found:
+        # Neither does anything that the search has reached.
+        _SEARCHED.update((key, (thing, False)) for key, thing in seen.items())
+    return found
 
 
 def _functions(item: pytest.Item) -> Iterator[Any]:
@@ -65,31 +80,38 @@ def _functions(item: pytest.Item) -> Iterator[Any]:
         yield from (each.func for each in definitions)
 
 
-def _starts_servers(thing: Any, seen: set[int]) -> bool:
+def _starts_servers(thing: Any, seen: dict[int, Any]) -> bool:
     if any(thing is each for each in STARTERS):
         return True
     thing = getattr(thing, "__wrapped__", thing)
     thing = getattr(thing, "__func__", thing)
-    if isinstance(thing, dict | list | tuple) and id(thing) not in seen:
-        seen.add(id(thing))
-        parts = thing.values() if isinstance(thing, dict) else thing
-        return any(_starts_servers(each, seen) for each in parts)
-    if not isinstance(thing, FunctionType | type) or id(thing) in seen:
+    if not isinstance(thing, FunctionType | type | dict | list | tuple) or id(thing) in seen:
         return False
-    seen.add(id(thing))
-    if not thing.__module__.startswith(("tests", "conftest")):
-        return False
-    if isinstance(thing, type):
-        members = (each for base in thing.__mro__ for each in vars(base).values())
-        return any(_starts_servers(each, seen) for each in members)
-    for code in _codes(thing.__code__):
-        texts = (each for each in code.co_consts if isinstance(each, str))
-        if any(word in text for text in texts for word in WORDS):
-            return True
-        used = (thing.__globals__.get(name) for name in code.co_names)
-        if any(_starts_servers(each, seen) for each in used):
-            return True
-    return False
+    if id(thing) in _SEARCHED:
+        return _SEARCHED[id(thing)][1]
+    seen[id(thing)] = thing
+    found = any(_starts_servers(each, seen) for each in _uses(thing))
+    if found:
+        _SEARCHED[id(thing)] = thing, True
+    return found
+
+
+def _uses(thing: Any) -> Iterator[Any]:
+    """Yield the parts of a table and the members of a class, and what the code of a function names.
+
+    A program in a string that starts a server counts as one.
+    """
+    if isinstance(thing, dict | list | tuple):
+        yield from thing.values() if isinstance(thing, dict) else thing
+    elif not thing.__module__.startswith(("tests", "conftest")):
+        return
+    elif isinstance(thing, type):
+        yield from (each for base in thing.__mro__ for each in vars(base).values())
+    else:
+        for code in _codes(thing.__code__):
+            texts = (each for each in code.co_consts if isinstance(each, str))
+            yield from (STARTERS[0] for text in texts if any(word in text for word in WORDS))
+            yield from (thing.__globals__.get(name) for name in code.co_names)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -12,7 +12,13 @@ from pathlib import Path
 
 __all__ = ["PACKAGES", "USERS", "text_of", "tree_of"]
 
-USERS = ("tests/test_layering.py", "tests/test_project.py", "tests/test_twins.py")
+USERS = (
+    "tests/core/log/test_log.py",
+    "tests/core/server_faults/test_table.py",
+    "tests/test_layering.py",
+    "tests/test_project.py",
+    "tests/test_twins.py",
+)
 """The test files that read most of the sources."""
 
 PACKAGES = (

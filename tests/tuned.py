@@ -45,6 +45,7 @@ CONSTANTS: Final = {
     "publisher look": "twin.publish.publisher._LOOK",
     "push silence": "twin.consume.push_buffer._SILENCE",
     "result skew": "twin.exactly_once.stored_results._SKEW",
+    "second answer": "twinstream.core.wire.single_answers._SECOND",
     "session goodbye": "twin.client.session._GOODBYE",
     "socket close time": "js_async.runtime.socket_link._CLOSE_TIME",
 }

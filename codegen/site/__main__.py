@@ -47,9 +47,12 @@ def collect(folder: Path) -> None:
         target.write_text(text)
 
 
-def build(builder: str, sources: Path, target: Path, doctrees: Path) -> int:
-    """Let Sphinx build the sources. Return its exit code: 1 for any warning, as a broken link."""
-    options = ["-b", builder, "-W", "--keep-going", "-q", "-j", "2", "-d", doctrees]
+def build(builder: str, sources: Path, target: Path, doctrees: Path, *more: str) -> int:
+    """Let Sphinx build the sources. Return its exit code: 1 for any warning, as a broken link.
+
+    `more` are further options of Sphinx.
+    """
+    options = ["-b", builder, "-W", "--keep-going", "-q", "-j", "2", "-d", doctrees, *more]
     # The folder of the repository is on the path of the program, for its extension in codegen/.
     command = [sys.executable, "-m", "sphinx", *options, sources, target]
     return subprocess.run(command, cwd=_ROOT).returncode

@@ -35,6 +35,12 @@ class Flood:
             self.is_over = True
 
 
+@pytest.fixture(autouse=True)
+def short_goodbye(tuned):
+    """Wait only a moment at the end for the last response, which stands behind the flood."""
+    tuned("session goodbye", 0.1)
+
+
 def statuses(peer: FakePeer, to: str, count: int = 500) -> bytes:
     head = b"NATS/1.0 100 Idle Heartbeat\r\n\r\n"
     line = f"HMSG {to} {peer.sid(to)} {len(head)} {len(head)}\r\n".encode()

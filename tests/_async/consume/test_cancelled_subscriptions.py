@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -93,11 +92,11 @@ async def everywhere(
         place: Any = Place(connection.jetstream(timeout=20), connection, name)
         place.folder = folder / "copy"
         await place.set()
+        uses.begin_collecting()
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
 
             async def is_clean() -> bool:
-                gc.collect()
                 return await left(connection, server) <= MOST_KEPT and await place.consumers() == [
                     "c"
                 ]

@@ -255,6 +255,12 @@ def on_the_server(server):
     return {each["cid"]: sorted(each.get("subscriptions_list", ())) for each in clients}
 
 
+def begin_collecting():
+    """Let later garbage collections, which are many, search only what is made from now on."""
+    gc.collect()
+    gc.freeze()
+
+
 def left(connection, server):
     """Return the number of subscriptions of a connection, after a garbage collection."""
     gc.collect()
@@ -268,6 +274,7 @@ def used(server, name, use):
     with js.connect(server.url) as connection:
         place = Place(connection.jetstream(timeout=20), connection, name)
         place.set()
+        begin_collecting()
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             # The first use subscribes to inboxes that the connection keeps.

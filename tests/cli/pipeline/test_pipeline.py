@@ -171,6 +171,7 @@ def test_compact_bundles_the_journal(run: Run, config: Path) -> None:
 
 
 def test_commands_work_during_a_run_and_one_after_the_other(run: Run, config: Path) -> None:
+    config.write_text('engine = "local"\n' + config.read_text())
     folders = Folders(config.parent / "lake")
     with locked(folders.lock, folders.root, "pipeline run of shop"):
         result = run("pipeline", "compact", "--config", str(config))

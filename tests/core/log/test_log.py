@@ -19,6 +19,7 @@ import pytest
 import js_async
 import twinstream.core
 from tests.logged import texts
+from tests.sources import tree_of
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.client.connection_events import (
     Closed,
@@ -155,7 +156,7 @@ def reported() -> Iterator[tuple[str, type]]:
     """Yield the classes that callbacks of the SDK receive, each with its place in the source."""
     for folder in ("js_async", "twinstream/spark/pipeline"):
         for path in sorted((SOURCE / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(tree_of(path)):
                 if not isinstance(node, ast.arg) or node.annotation is None:
                     continue
                 tells = node.arg == "tell" and path.name == "runner.py"

@@ -194,7 +194,10 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     (verdict,) = verify(config)
     assert (verdict.problems, verdict.rows, verdict.batches) == ([], 31, 4)
 
-    replay(spark, config, config.sources[0], 21, 21 + 1)
+    # The command uses the session of its process.
+    words = ["pipeline", "replay", "--config", str(file), "--from", "21", "--to", "21", "--yes"]
+    result = CliRunner().invoke(twinstream, words)
+    assert result.stdout.endswith(" in 1 batch again, 0 dead letters\n"), result.stderr
     assert (counted(table, sink), counted(letters, sink)[0]) == ((31, 31), 0)
     assert vacuum(config, dry_run=True) == []
     gone = vacuum(config, keep=0)
