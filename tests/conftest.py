@@ -7,7 +7,6 @@ do not affect each other. `server_factory` starts further servers, which end wit
 
 from __future__ import annotations
 
-import atexit
 import gc
 import logging
 import os
@@ -161,18 +160,12 @@ def pytest_collection() -> Generator[None, object, object]:
     return result
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_unconfigure() -> Generator[None, object, object]:
-    """Let pytest search all objects for garbage at the end, which it would do twice.
+def pytest_unconfigure() -> None:
+    """Let the garbage collector delete the modules at exit. Otherwise DuckDB reports them as leaks.
 
-    At exit, the garbage collector deletes the modules. Otherwise DuckDB reports them as leaks, to
-    the real standard error, one per process, after the summary of pytest.
+    It writes the report to the real standard error, one per process, after the summary of pytest.
     """
     gc.unfreeze()
-    result = yield
-    gc.freeze()
-    atexit.register(gc.unfreeze)
-    return result
 
 
 @pytest.hookimpl(wrapper=True)
