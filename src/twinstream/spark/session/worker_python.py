@@ -8,6 +8,9 @@ the installed package.
 If PySpark is also installed as a package, this module writes a program that removes the zip from
 the path and starts the interpreter. The saved time also matters because the process that plans a
 streaming query must start within ten seconds. No setting of Spark changes this limit.
+
+The program also replaces the process from which Spark forks its workers, see `worker_daemon`. No
+setting of Spark covers those that plan a read or a write.
 """
 
 from __future__ import annotations
@@ -34,7 +37,20 @@ while [ "$path" != "${{path#*":$archive:"}}" ]; do  # Spark names it several tim
 done
 path="${{path#:}}"
 export PYTHONPATH="${{path%:}}"
+if [ "$1 $2" = "-m pyspark.daemon" ]; then
+  shift 2
+  exec {python} -c {daemon} "$@"
+fi
 exec {python} "$@"
+"""
+
+# Only the program of the driver may know where this package is.
+_DAEMON: Final = """\
+try:
+    from twinstream.spark.session.worker_daemon import main
+except ImportError:
+    from pyspark.daemon import manager as main
+main()
 """
 
 
@@ -47,7 +63,9 @@ def worker_python() -> str:
     archive = _archive()
     if archive is None or os.name != "posix":
         return sys.executable
-    script = _LAUNCHER.format(archive=_quote(archive), python=_quote(sys.executable))
+    script = _LAUNCHER.format(
+        archive=_quote(archive), python=_quote(sys.executable), daemon=_quote(_DAEMON)
+    )
     key = hashlib.sha256(script.encode()).hexdigest()[:16]
     program = cache_folder() / f"python-{key}"
     if not program.is_file():
