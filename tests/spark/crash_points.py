@@ -1,9 +1,9 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
 `python crash_points.py JOB SINK FOLDER SEED COUNT` does a job with tables of a sink, in each
-layout; Spark has no part in it. The job `all` lands three batches, joins their files, replaces a batch,
-lands the dead letters again under another schema, and vacuums. The job `rewrite` lands them, gives
-a column another type and name, and vacuums.
+layout; Spark has no part in it. The job `all` lands three batches, joins their files, replaces a
+batch, lands the dead letters again under another schema, and vacuums. The job `rewrite` lands them,
+gives a column another type and name, and vacuums.
 For COUNT of the points (0: all), which are spread over the job, a process dies there without any
 cleaning up, and another one does the same work again, as a new run does. Prints how many points
 there are and which were tried; ends with an error when rows are missing or doubled.
