@@ -298,7 +298,6 @@ USERS_OF_PYSPARK = {
     "twinstream.spark.running",
     "twinstream.spark.schemas",
     "twinstream.spark.session.session",
-    "twinstream.spark.session.worker_daemon",
     "twinstream.spark.sink.report",
     "twinstream.spark.sink.rows",
     "twinstream.spark.sink.sink",
