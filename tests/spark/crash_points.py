@@ -1,12 +1,12 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
-`python crash_points.py JOB KIND FOLDER SEED COUNT` does a job with tables of one kind; Spark has no
-part in it. The job `all` lands three batches, joins their files, replaces a batch, lands the dead
-letters again under another schema, and vacuums. The job `rewrite` lands them, gives a column
-another type and name, and vacuums.
-For COUNT of the points (0: all) a process dies there without any cleaning up, and another one does
-the same work again, as a new run does. Prints how many points there are and which were tried; ends
-with an error when rows are missing or doubled.
+`python crash_points.py JOB SINK FOLDER SEED COUNT` does a job with tables of a sink, in each
+layout; Spark has no part in it. The job `all` lands three batches, joins their files, replaces a
+batch, lands the dead letters again under another schema, and vacuums. The job `rewrite` lands them,
+gives a column another type and name, and vacuums.
+For COUNT of the points (0: all), which are spread over the job, a process dies there without any
+cleaning up, and another one does the same work again, as a new run does. Prints how many points
+there are and which were tried; ends with an error when rows are missing or doubled.
 
 Python tells an audit hook of each file that it opens, renames, links or removes. Further points are
 those of a rewrite, whose files deltalake writes without Python. All work is done
@@ -15,11 +15,13 @@ in forked processes, for the threads of Arrow do not outlive a fork.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,9 @@ from twinstream.spark.pipeline.state.landed_rows import read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.source.plan import SequenceRange
 
-# The names of layouts behind the sink in KIND, as in `delta-partitions`.
+# How the tables of a sink are laid out, by the names that the output has.
 LAYOUTS = {
-    "": "table = 'orders'\n",
+    "one": "table = 'orders'\n",
     "partitions": 'table = "orders"\npartition_by = ["subject[2]", "day(_timestamp)"]\n',
     "tables": 'table = "orders_{subject[2]}"\n',
 }
@@ -182,6 +184,8 @@ def in_child(task: Callable[[], None]) -> int:
     """Run a task in a process of its own; return its exit code."""
     child = os.fork()
     if child == 0:
+        # Collecting garbage would copy the memory of all modules into this short life.
+        gc.disable()
         code = 1
         try:
             task()
@@ -194,14 +198,13 @@ def in_child(task: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def config_in(folder: Path, kind: str) -> PipelineConfig:
+def config_in(folder: Path, sink: str, layout: str) -> PipelineConfig:
     folder.mkdir(parents=True)
-    sink, _, layout = kind.partition("-")
     return config_of(folder, sink, "nats://127.0.0.1:1", OF_ALL + LAYOUTS[layout])
 
 
-def count_points(folder: Path, kind: str, job: Job) -> int:
-    config = config_in(folder / "count", kind)
+def count_points(folder: Path, sink: str, layout: str, job: Job) -> int:
+    config = config_in(folder / "count", sink, layout)
 
     def counted() -> None:
         seen = die_at(-1, config.path)
@@ -213,8 +216,8 @@ def count_points(folder: Path, kind: str, job: Job) -> int:
     return int((folder / "points").read_text())
 
 
-def try_point(folder: Path, kind: str, job: Job, point: int) -> None:
-    config = config_in(folder / f"point-{point}", kind)
+def try_point(folder: Path, sink: str, layout: str, job: Job, point: int) -> None:
+    config = config_in(folder / f"point-{point}", sink, layout)
 
     def dying() -> None:
         die_at(point, config.path)
@@ -227,19 +230,24 @@ def try_point(folder: Path, kind: str, job: Job, point: int) -> None:
         job.work(config)
         job.check(config, finished=True)
 
-    assert in_child(dying) == DIED, f"point {point}: it did not die"
-    assert in_child(after) == 0, f"point {point}: not exact afterwards"
+    assert in_child(dying) == DIED, f"{layout}, point {point}: it did not die"
+    assert in_child(after) == 0, f"{layout}, point {point}: not exact afterwards"
 
 
-def main(name: str, kind: str, folder: Path, seed: int, count: int) -> None:
-    job = JOBS[name]
-    points = count_points(folder, kind, job)
-    chosen = range(points)
-    if count:
-        chosen = sorted(random.Random(seed).sample(chosen, min(count, points)))
-    for point in chosen:
-        try_point(folder, kind, job, point)
-    print(f"{name}, {kind}: {len(chosen)} of {points} points, all exact")
+def spread(points: int, count: int, dice: random.Random) -> list[int]:
+    """Draw a point from each of so many phases of the job, which are equally long."""
+    bounds = [points * phase // count for phase in range(count + 1)]
+    return [dice.randrange(start, end) for start, end in pairwise(bounds)]
+
+
+def main(name: str, sink: str, folder: Path, seed: int, count: int) -> None:
+    job, dice = JOBS[name], random.Random(seed)
+    for layout in LAYOUTS:
+        points = count_points(folder / layout, sink, layout, job)
+        chosen = spread(points, count, dice) if 0 < count < points else list(range(points))
+        for point in chosen:
+            try_point(folder / layout, sink, layout, job, point)
+        print(f"{name}, {sink}, {layout}: {len(chosen)} of {points} points, all exact")
 
 
 if __name__ == "__main__":

@@ -319,6 +319,22 @@ def test_exact_long_numbers_use_the_fast_path() -> None:
     assert [row["n"] for row in found.rows.to_pylist()] == numbers
 
 
+@pytest.mark.parametrize("absent", [b'{"id":1}', b'{"id":1,"n":null,"inner":{},"all":[{}]}'])
+@pytest.mark.parametrize("kind", [fields.DOUBLE, fields.LONG, fields.BOOLEAN, fields.TIMESTAMP])
+def test_members_that_no_message_has_use_the_fast_path(kind: pa.DataType, absent: bytes) -> None:
+    member = fields.optional("n", kind)
+    inner = fields.record(member)
+    columns = fields.record(
+        fields.required("id", fields.LONG),
+        member,
+        fields.optional("inner", inner),
+        fields.optional("all", fields.array_of(inner)),
+    )
+    found = OnlyFast(columns).decode(column([absent] * 100))
+    assert not found.misfits
+    assert {(row["id"], row["n"]) for row in found.rows.to_pylist()} == {(1, None)}
+
+
 def test_members_without_a_column_keep_their_digits() -> None:
     extra = b'{"id":"1","total":1,"x":1e400,"y":[0.12345678901234567890,{"z":1.50}],"u":"\xc3\xbc"}'
     found = decode(extra)

@@ -1,6 +1,6 @@
 """A process that dies at any change of a file leaves tables that the next one makes exact.
 
-`make soak` tries every point; otherwise some are drawn.
+`make soak` tries every point; otherwise one of each quarter of the work is drawn.
 """
 
 from __future__ import annotations
@@ -17,27 +17,21 @@ from tests.soak import rounds, state
 from tests.spark.pipelines import SINKS
 
 JOBS = ["all", "rewrite"]
-LAYOUTS = ["partitions", "tables"]
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize(
-    ("job", "kind"),
-    [
-        *((job, sink) for job in JOBS for sink in SINKS),
-        *((job, f"{sink}-{layout}") for job in JOBS for sink in SINKS for layout in LAYOUTS),
-    ],
-)
-def test_soak_death_at_any_change_of_a_file(job: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("job", JOBS)
+def test_soak_death_at_any_change_of_a_file(job: str, sink: str, tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     program = [sys.executable, str(ROOT / "tests" / "spark" / "crash_points.py")]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [*program, job, kind, str(tmp_path), str(seed), str(rounds(6, 0))],
+        [*program, job, sink, str(tmp_path), str(seed), str(rounds(4, 0))],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        timeout=rounds(300, 3600),
+        timeout=rounds(900, 10_800),
     )
     state(f"seed {seed}: {done.stdout.strip()}")
     assert done.returncode == 0, done.stderr

@@ -56,6 +56,36 @@ def test_the_program_is_written_once(cache: Path) -> None:
     assert [file.name for file in (cache / "twinstream").iterdir()] == [Path(worker_python()).name]
 
 
+def test_workers_start_without_this_package_too(tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "twinstream"
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError")
+    done = subprocess.run(
+        [worker_python(), "-m", "pyspark.daemon", "pyspark.worker"],
+        env=os.environ | {"PYTHONPATH": str(missing.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    # The number of the port at which Spark asks for workers. It ends as its input has ended.
+    assert len(done.stdout) == 4, done.stderr
+    assert not done.stderr
+
+
+def test_workers_share_loaded_modules(spark: SparkSession) -> None:
+    def loaded(rows: Iterator[object]) -> Iterator[tuple[bool, int]]:
+        import gc
+        import sys
+
+        yield from (
+            ("twinstream.spark.data_source" in sys.modules, gc.get_freeze_count()) for _ in rows
+        )
+
+    ((has_source, frozen),) = spark.sparkContext.parallelize([1], 1).mapPartitions(loaded).collect()
+    assert has_source
+    assert frozen
+
+
 def test_workers_run_on_the_program(spark: SparkSession) -> None:
     def origins(rows: Iterator[object]) -> Iterator[list[str]]:
         import sys

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Make = Callable[..., Stream]
 Write = Callable[..., None]
-ROWS = 60_000
-FAILS_AT = 28_000
+ROWS = 12_000
+FAILS_AT = 5_500
 
 
 @pytest.fixture
@@ -35,15 +35,16 @@ def write(server: NatsServer) -> Write:
 
 
 def numbered(spark: SparkSession, stream: Stream, rows: int = ROWS) -> DataFrame:
-    """Rows `{"id": n}`, one subject each, in two partitions."""
+    """Rows with an `id` and 400 bytes more, one subject each, in two partitions."""
     subject = f"concat('{stream.name.lower()}.n.', id) AS subject"
-    return spark.range(0, rows, 1, 2).selectExpr(subject, "to_json(struct(id)) AS data", "id")
+    data = "to_json(struct(id, repeat('x', 400) AS more)) AS data"
+    return spark.range(0, rows, 1, 2).selectExpr(subject, data, "id")
 
 
 def failing_once(rows: DataFrame) -> DataFrame:
     """The same rows; the first attempt of the first partition ends in an error near its end.
 
-    Rows pass through buffers of some ten thousand, so many are stored by then and some are not.
+    Rows pass through buffers of half a MiB, so many are stored by then and some are not.
     """
 
     def run(partition: Iterable[Row]) -> Iterator[Row]:

@@ -132,7 +132,8 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
 
 def _finite(array: pa.Array) -> pa.Array:
     finite = pc.is_finite(array)
-    if not pc.all(finite).as_py():
+    # Without `min_count`, the result for a column without values is null.
+    if not pc.all(finite, min_count=0).as_py():
         raise BlockRefused(_rows_where(pc.invert(finite)))
     return array
 

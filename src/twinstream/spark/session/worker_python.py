@@ -8,6 +8,12 @@ the installed package.
 If PySpark is also installed as a package, this module writes a program that removes the zip from
 the path and starts the interpreter. The saved time also matters because the process that plans a
 streaming query must start within ten seconds. No setting of Spark changes this limit.
+
+Spark forks its workers from a process that has loaded little more than Python itself. So each
+worker imports PySpark, Arrow and this package, which takes 0.3 seconds of CPU time, and after each
+task it searches the objects of all these modules for garbage. With the program, the process from
+which workers are forked has the modules. They open no connection and start no thread of Python. No
+setting of Spark covers the workers that plan a read or a write.
 """
 
 from __future__ import annotations
@@ -34,7 +40,32 @@ while [ "$path" != "${{path#*":$archive:"}}" ]; do  # Spark names it several tim
 done
 path="${{path#:}}"
 export PYTHONPATH="${{path%:}}"
+if [ "$1 $2" = "-m pyspark.daemon" ]; then
+  shift 2
+  exec {python} -c {daemon} "$@"
+fi
 exec {python} "$@"
+"""
+
+# The workers do not search for garbage in what was there before the fork. Without the package, they
+# import what they can: the driver may find it in another way than by its environment.
+_DAEMON: Final = """\
+import gc
+gc.disable()
+try:
+    import pyspark.worker
+    import pyspark.sql.worker.commit_data_source_write
+    import pyspark.sql.worker.create_data_source
+    import pyspark.sql.worker.lookup_data_sources
+    import pyspark.sql.worker.plan_data_source_read
+    import pyspark.sql.worker.write_into_data_source
+    import twinstream.spark.data_source
+except ImportError:
+    pass
+from pyspark.daemon import manager
+gc.freeze()
+gc.enable()
+manager()
 """
 
 
@@ -47,7 +78,9 @@ def worker_python() -> str:
     archive = _archive()
     if archive is None or os.name != "posix":
         return sys.executable
-    script = _LAUNCHER.format(archive=_quote(archive), python=_quote(sys.executable))
+    script = _LAUNCHER.format(
+        archive=_quote(archive), python=_quote(sys.executable), daemon=_quote(_DAEMON)
+    )
     key = hashlib.sha256(script.encode()).hexdigest()[:16]
     program = cache_folder() / f"python-{key}"
     if not program.is_file():
