@@ -15,12 +15,14 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests import soak
 from tests.left_out import LONG, is_left_out
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
@@ -40,6 +42,11 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
+# Each client of an object store, and each context of TLS, reads all authorities of the system, which
+# takes longer than some requests. No test trusts one of them, but `make soak` downloads programs.
+if not soak.LONG:
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "authority.pem")
+    os.environ["SSL_CERT_DIR"] = os.devnull
 # Spark's processes inherit the environment of the test that happens to start Spark.
 os.environ.update(client_environment())
 
