@@ -42,7 +42,7 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
-# Each client of an object store, and each context of TLS, reads all authorities of the system, which
+# Each client of an object store, and each context of TLS, reads all authorities of the system. That
 # takes longer than some requests. No test trusts one of them, but `make soak` downloads programs.
 if not soak.LONG:
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "authority.pem")

@@ -30,7 +30,7 @@ from tests.hooked import hooked
 from tests.proxy_faults import failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import LONG, rounds, state
+from tests.soak import LONG, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -410,10 +410,9 @@ def test_soak_partitions_and_a_request_that_fails(
 
     store, catalog = behind(f"{bucket.prefix}_0", lambda _: "")
     points = failures_of(["409", "412", "500", "closed"], store, catalog)
-    seed = random.randrange(2**32)
-    order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
+    order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):
-        name, case = f"{bucket.prefix}_{number}", (seed, point)
+        name, case = f"{bucket.prefix}_{number}", point
         behind(name, points[point])
         own = pipeline('partition_by = "region"', name=name)
         rows, distinct = landed_in_catalog(own, tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from tests.hooked import hooked
 from tests.proxy_faults import failures_of
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, state
+from tests.soak import sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -363,11 +362,10 @@ def test_soak_commands_with_a_request_that_fails(s3: S3Server, make: Make, tmp_p
 
     points = failures_of(["412", "503", "time-out", "closed"], behind(0, lambda _: ""))
     assert len(points) > 150
-    seed = random.randrange(2**32)
-    order = random.Random(seed).sample(range(len(points)), min(rounds(5, 80), len(points)))
+    order = sampled(range(len(points)), 5, 80)
     for number, point in enumerate(order, start=1):
         behind(number, points[point])
-        own, case = beside(new, number), (seed, point)
+        own, case = beside(new, number), point
         rows, distinct = landed_on_s3(own, tmp_path)
         # Letters may be in both tables until the replay is finished.
         assert rows == distinct in (last, last + 2), case
