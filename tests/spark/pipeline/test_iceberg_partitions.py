@@ -39,6 +39,7 @@ from tests.spark.drivers import (
     changed,
     journal_in,
     land_all,
+    with_lease,
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg, tables_in
 from tests.spark.pipelines import config_of
@@ -227,7 +228,7 @@ def test_the_time_of_another_column_has_the_same_name(
     with pytest.raises(SchemaError, match=reason):
         land_all(other, FakeLeader(20), engine=engine)
     with pytest.raises(SchemaError, match=reason):
-        list(rewrite(other))
+        list(rewrite(with_lease(other)))
 
 
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])

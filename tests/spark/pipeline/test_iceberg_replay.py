@@ -15,7 +15,15 @@ from tests.proxy_faults import cut_off, two_proxies
 from tests.s3_proxy import Fault, S3Request
 from tests.s3_server import S3Server
 from tests.soak import sampled, state
-from tests.spark.drivers import SOURCE, FakeLeader, changed, journal_in, land_all, until_done
+from tests.spark.drivers import (
+    SOURCE,
+    FakeLeader,
+    changed,
+    journal_in,
+    land_all,
+    until_done,
+    with_lease,
+)
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, misled_on_iceberg, on_iceberg
 from tests.spark.pipelines import SCHEMA, config_of
 from twinstream.lake.entry import BatchEntry
@@ -96,13 +104,6 @@ def test_a_replay_of_letters_that_is_interrupted_is_finished(
     assert (done.letters, done.landed, done.left) == (2, 2, 0)
     assert landed_in_catalog(config, tmp_path) == (25, 25)
     assert letters_in(config) == 0
-
-
-def with_lease(config: PipelineConfig) -> PipelineConfig:
-    """Return the pipeline with a lock that is taken over soon after its owner has died."""
-    assert isinstance(config.path, ObjectFolder)
-    storage = evolve(config.path.storage, lease=3.0)
-    return evolve(config, path=evolve(config.path, storage=storage))
 
 
 def test_soak_a_replay_of_letters_that_dies_at_any_request(

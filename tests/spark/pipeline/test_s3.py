@@ -37,6 +37,7 @@ from tests.spark.drivers import (
     land_through_a_kill,
     landed_on_s3,
     until_done,
+    with_lease,
 )
 from tests.spark.pipelines import config_of, write_config
 from twinstream.core.deadline import Deadline
@@ -278,6 +279,7 @@ def test_credentials_that_expire_are_renewed(
             plan = lander.due()
             assert plan is not None
             lander.land(plan)
+            time.sleep(0.2)
         check(driven, tmp_path, leader.last)
         assert len(keys.issued) < 8
 
@@ -358,9 +360,7 @@ def test_tables_with_an_unfinished_batch_are_not_changed(
     config: PipelineConfig, leader: FakeLeader
 ) -> None:
     """Another machine may land it, so the commands wait for a while."""
-    assert isinstance(config.path, ObjectFolder)
-    storage = evolve(config.path.storage, lease=3.0)
-    config = evolve(config, path=evolve(config.path, storage=storage))
+    config = with_lease(config)
     journal = journal_in(config)
     lander = BatchLander(journal, batches_of(config, journal, leader))
     plan = lander.due()
