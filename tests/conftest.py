@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,9 +41,14 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
-# Each of them uses one core, which saves a tenth of the CPU time. Long runs use them as users do.
 if not LONG:
+    # Servers with one core save a tenth of their CPU time. Long runs use them as users do.
     os.environ.setdefault("GOMAXPROCS", "1")
+    # Each client of an object store, and each context of TLS, reads all authorities of the system,
+    # which takes longer than some requests. Only what downloads programs needs one of them.
+    if VERSION is None:
+        os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "authority.pem")
+        os.environ["SSL_CERT_DIR"] = os.devnull
 # Spark's processes inherit the environment of the test that happens to start Spark.
 os.environ.update(client_environment())
 

@@ -39,8 +39,8 @@ def failures_of(wrong: Sequence[Fault], *proxies: S3Proxy) -> list[Callable[[S3R
     writes = sum(each.counts()[method] for each in proxies for method in ("PUT", "POST"))
     ends: list[Fault] = ["closed", "expired"]
     return [
-        *(cut_off(at, each) for at in range(count) for each in ends),
-        *(wrong_answer(at, each) for at in range(writes) for each in wrong),
+        *(cut_off(at, each) for each in ends for at in range(count)),
+        *(wrong_answer(at, each) for each in wrong for at in range(writes)),
     ]
 
 

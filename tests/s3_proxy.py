@@ -12,12 +12,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from io import BufferedIOBase
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Final, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
+
+from tests.http_messages import HttpAnswer, HttpConnection, HttpHead, read_head
 
 __all__ = ["Fault", "S3Proxy", "S3Request"]
 
@@ -73,28 +76,14 @@ class S3Proxy:
         self._lock: Final = threading.Lock()
         proxy = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one packet for head and body: a second one would wait for 40 ms
+        class Handler(StreamRequestHandler):
+            disable_nagle_algorithm = True
 
-            def handle_one_request(self) -> None:
-                try:
-                    super().handle_one_request()
-                except (ConnectionError, TimeoutError):
-                    self.close_connection = True
+            def handle(self) -> None:
+                with suppress(OSError):
+                    proxy.serve(self.rfile, self.wfile)
 
-            def _serve(self) -> None:
-                proxy.serve(self)
-
-            def __getattr__(self, name: str) -> Callable[[], None]:
-                if name.startswith("do_"):
-                    return self._serve
-                raise AttributeError(name)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server: Final = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server: Final = ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._server.block_on_close = False
 
@@ -113,85 +102,51 @@ class S3Proxy:
         with self._lock:
             self.requests.clear()
 
-    def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
-        request = self._noted(handler)
-        fault = self.fault(request)
+    def serve(self, requests: BufferedIOBase, answers: BufferedIOBase) -> None:
+        """Serve one connection until one of its ends closes it."""
+        with HttpConnection(self._target.hostname or "", self._target.port or 80) as server:
+            while (head := read_head(requests)) is not None:
+                if head.headers.get("expect", "").lower() == "100-continue":
+                    answers.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                answer = self._answer(head, requests.read(head.length), server)
+                if answer is None:
+                    return
+                answers.write(answer.encoded(head.start.partition(" ")[0]))
+                if head.is_last:
+                    return
+
+    def _answer(self, head: HttpHead, body: bytes, server: HttpConnection) -> HttpAnswer | None:
+        """Return the answer to a request; `None` closes its connection."""
+        fault = self.fault(self._noted(head))
         if fault == "lost":
-            handler.close_connection = True
-            return
+            return None
         if fault == "expired":
-            self._fail(handler, "403", _CODES[fault])
-            return
+            return _failure("403", _CODES[fault])
         try:
-            status, headers, data = self._forward(handler, body)
-        except (OSError, HTTPException):
-            handler.close_connection = True
-            return
+            answer = server.ask(head, body)
+        except (OSError, ValueError):
+            return None
         if fault == "time-out":
             time.sleep(self._patience)
         if fault in ("time-out", "closed"):
-            handler.close_connection = True
-        elif fault == "200":
-            self._answer(handler, 200, [("ETag", '"0"')], b"")
-        elif fault:
-            self._fail(handler, fault, _CODES[fault])
-        else:
-            self._answer(handler, status, headers, data)
+            return None
+        if fault == "200":
+            return HttpAnswer(200, {"etag": '"0"'})
+        return _failure(fault, _CODES[fault]) if fault else answer
 
-    def _noted(self, handler: BaseHTTPRequestHandler) -> S3Request:
-        parts = urlsplit(handler.path)
-        method = handler.command
+    def _noted(self, head: HttpHead) -> S3Request:
+        method, target, _ = head.start.split(" ")
+        parts = urlsplit(target)
         if method == "GET" and "list-type=" in parts.query:
             method = "LIST"
         key = unquote(parts.path).partition("/")[2].partition("/")[2]
         if method == "LIST":
             found = re.search(r"(?:^|&)prefix=([^&]*)", parts.query)
             key = unquote(found[1]) if found else ""
-        headers = {name.lower(): value for name, value in handler.headers.items()}
-        request = S3Request(method, key, headers)
+        request = S3Request(method, key, head.headers)
         with self._lock:
             self.requests.append(request)
         return request
-
-    def _forward(
-        self, handler: BaseHTTPRequestHandler, body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = HTTPConnection(self._target.hostname or "", self._target.port, timeout=60)
-        try:
-            connection.putrequest(
-                handler.command, handler.path, skip_host=True, skip_accept_encoding=True
-            )
-            for name, value in handler.headers.items():
-                if name.lower() not in ("connection", "expect"):
-                    connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
-        finally:
-            connection.close()
-
-    def _fail(self, handler: BaseHTTPRequestHandler, status: str, code: str) -> None:
-        text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>a test</Message></Error>"
-        self._answer(handler, int(status), [("Content-Type", "application/xml")], text.encode())
-
-    @staticmethod
-    def _answer(
-        handler: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], data: bytes
-    ) -> None:
-        handler.send_response_only(status)
-        is_head = handler.command == "HEAD"
-        for name, value in headers:
-            if name.lower() in ("transfer-encoding", "connection"):
-                continue
-            if name.lower() == "content-length" and not is_head:
-                continue
-            handler.send_header(name, value)
-        if not is_head and status != 204:
-            handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        if not is_head:
-            handler.wfile.write(data)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -200,3 +155,8 @@ class S3Proxy:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _failure(status: str, code: str) -> HttpAnswer:
+    text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>a test</Message></Error>"
+    return HttpAnswer(int(status), {"content-type": "application/xml"}, text.encode())

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
 
-__all__ = ["LONG", "rounds", "state"]
+__all__ = ["LONG", "rounds", "sampled", "state"]
+
+_T = TypeVar("_T")
 
 LONG = bool(os.environ.get("TWINSTREAM_SOAK"))
 """Set by `make soak`."""
@@ -14,6 +20,16 @@ LONG = bool(os.environ.get("TWINSTREAM_SOAK"))
 def rounds(short: int, long: int) -> int:
     """Return how many rounds to run."""
     return long if LONG else short
+
+
+def sampled(points: Sequence[_T], short: int, long: int | None = None) -> list[_T]:
+    """Return some points, in their order: one of each of `short` or `long` equal parts.
+
+    So points of one kind should be together. Without `long`, a long run has all.
+    """
+    count = min(rounds(short, len(points) if long is None else long), len(points))
+    ends = [len(points) * part // count for part in range(count + 1)]
+    return [points[random.randrange(first, end)] for first, end in pairwise(ends)]
 
 
 def state(line: str) -> None:

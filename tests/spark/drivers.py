@@ -265,6 +265,13 @@ def check_partitions(config: PipelineConfig) -> None:
         assert [str(row[name]) for name in names] == [_PARTITIONS[name](row) for name in names]
 
 
+def with_lease(config: PipelineConfig) -> PipelineConfig:
+    """Return the pipeline with a lock that is taken over soon after its owner has died."""
+    assert isinstance(config.path, ObjectFolder)
+    storage = evolve(config.path.storage, lease=3.0)
+    return evolve(config, path=evolve(config.path, storage=storage))
+
+
 def with_schema(config: PipelineConfig, **members: Any) -> PipelineConfig:
     """Return the pipeline with another schema of its source, and the local engine."""
     schema = json.dumps({"type": "object", "properties": members})

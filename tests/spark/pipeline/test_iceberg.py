@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -422,6 +423,7 @@ def test_credentials_that_expire_are_renewed(
             plan = lander.due()
             assert plan is not None
             lander.land(plan)
+            time.sleep(0.2)
         judged = evolve(config, path=s3.folder("short"))
         assert landed_in_catalog(judged, tmp_path) == (leader.last, leader.last)
 

@@ -20,7 +20,7 @@ from js_sync import Stream
 from tests.proxy_faults import cut_off, two_proxies, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import LONG, rounds, state
+from tests.soak import LONG, rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -34,6 +34,7 @@ from tests.spark.drivers import (
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, misled_on_iceberg, on_iceberg
 from tests.spark.pipelines import config_of, write_config
+from tests.tuned import Tuned
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
@@ -71,11 +72,6 @@ def behind_proxies(
         )
 
 
-def sampled(points: list[tuple[int, Fault]], short: int) -> tuple[int, list[tuple[int, Fault]]]:
-    seed = random.randrange(2**32)
-    return seed, random.Random(seed).sample(points, min(rounds(short, len(points)), len(points)))
-
-
 def test_soak_a_driver_that_dies_at_any_request(
     s3: S3Server, made: PipelineConfig, misled: list[str], bucket: ObjectFolder, tmp_path: Path
 ) -> None:
@@ -87,9 +83,9 @@ def test_soak_a_driver_that_dies_at_any_request(
         land_all(driven, FakeLeader(LAST))
         count = sum(len(each.requests) for each in proxies)
         assert len(proxies[1].requests) > 15
-    points = [(at, fault) for at in range(count) for fault in ENDS]
+    points = [(at, fault) for fault in ENDS for at in range(count)]
     assert len(points) > 100
-    seed, tried = sampled(points, 6)
+    tried = sampled(points, 6)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
         with behind_proxies(made, s3, name, cut_off(at, fault)) as (driven, _):
@@ -99,12 +95,12 @@ def test_soak_a_driver_that_dies_at_any_request(
                 pass
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)
-        assert rows == distinct, (seed, at, fault)
+        assert rows == distinct, (at, fault)
         next_one = misled_on_iceberg(made, s3, name, misled) if number % 2 else own
         until_done(lambda driven=next_one: land_all(driven, FakeLeader(LAST)))
         assert (landed_in_catalog(own, tmp_path), bounds(own)[-1][1]) == (
             (LAST, LAST), LAST + 1,
-        ), (seed, at, fault)  # fmt: skip
+        ), (at, fault)  # fmt: skip
     state(f"{len(tried)} of {len(points)} points, all exact")
 
 
@@ -133,20 +129,20 @@ def test_soak_an_engine_that_is_cut_off_at_any_request(
     with behind_proxies(made, s3, f"{bucket.prefix}_0", timeout=20) as (driven, proxies):
         assert run(spark, driven, once=True) == {}
         count = sum(len(each.requests) for each in proxies)
-    points = [(at, fault) for at in range(count) for fault in ENDS]
+    points = [(at, fault) for fault in ENDS for at in range(count)]
     assert len(points) > 100
-    seed, tried = sampled(points, 2)
+    tried = sampled(points, 2)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
         with behind_proxies(made, s3, name, cut_off(at, fault), timeout=20) as (driven, _):
             run(spark, driven, once=True)
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)
-        assert rows == distinct, (seed, at, fault)
-        assert run(spark, own, once=True) == {}, (seed, at, fault)
-        assert landed_in_catalog(own, tmp_path) == (last, last), (seed, at, fault)
+        assert rows == distinct, (at, fault)
+        assert run(spark, own, once=True) == {}, (at, fault)
+        assert landed_in_catalog(own, tmp_path) == (last, last), (at, fault)
         (verdict,) = verify(own)
-        assert verdict.problems == [], (seed, at, fault)
+        assert verdict.problems == [], (at, fault)
     state(f"{engine}: {len(tried)} of {len(points)} points, all exact")
 
 
@@ -157,16 +153,16 @@ def test_soak_a_write_whose_answer_is_wrong(
     with behind_proxies(made, s3, f"{bucket.prefix}_0") as (driven, (store, catalog)):
         land_all(driven, FakeLeader(LAST))
         writes = store.counts()["PUT"] + catalog.counts()["POST"]
-    points = [(at, fault) for at in range(writes) for fault in WRONG]
+    points = [(at, fault) for fault in WRONG for at in range(writes)]
     assert len(points) > 100
-    seed, tried = sampled(points, 8)
+    tried = sampled(points, 6)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
         with behind_proxies(made, s3, name, wrong_answer(at, fault)) as (driven, _):
             land_all(driven, FakeLeader(LAST))
         own = on_iceberg(made, s3, name)
         assert (landed_in_catalog(own, tmp_path), bounds(own)) == ((LAST, LAST), BATCHES), (
-            seed, at, fault,
+            at, fault,
         )  # fmt: skip
     state(f"{len(tried)} of {len(points)} writes, all exact")
 
@@ -230,24 +226,26 @@ def test_requests_of_a_batch_are_few_and_do_not_grow(
 
 
 def test_snapshots_of_old_batches_expire(
-    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
+    s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tuned: Tuned, tmp_path: Path
 ) -> None:
     """Those behind another change of the table stay, because it may have replaced files."""
+    tuned("kept snapshots", 4)
+    tuned("most snapshots", 8)
     config = on_iceberg(made, s3, bucket.prefix)
-    land_all(config, FakeLeader(410))
-    assert len(iceberg_table(config).snapshots()) == 20
+    land_all(config, FakeLeader(90))
+    assert len(iceberg_table(config).snapshots()) == 4
     open_sink(config).replace("orders", {0: ()})
-    land_all(config, FakeLeader(630))
+    land_all(config, FakeLeader(150))
     found = iceberg_table(config).snapshots()
-    assert len(found) == 21 + 20, "the change of the batch, all before it, and twenty after it"
-    assert landed_in_catalog(config, tmp_path) == (621, 621)
+    assert len(found) == 5 + 4, "the change of the batch, all before it, and four after it"
+    assert landed_in_catalog(config, tmp_path) == (141, 141)
 
 
 def test_soak_two_drivers_at_once(
     s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
 ) -> None:
     """Both have the plan of a batch before one of them commits it."""
-    for number in range(rounds(2, 20)):
+    for number in range(rounds(1, 20)):
         config = on_iceberg(made, s3, f"{bucket.prefix}_{number}")
         land_all(config, FakeLeader(1))
         meeting = threading.Barrier(2, timeout=120)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.mortal_store import Died
 from tests.proxy_faults import failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, state
+from tests.soak import sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -180,10 +179,9 @@ def test_soak_tables_and_a_request_that_fails(
     """The driver dies at any request, or gets a wrong answer to a write that was carried out."""
     store, catalog = points_of(made, s3, f"{bucket.prefix}_0", lambda _: "")
     points = failures_of(["409", "500", "closed"], store, catalog)
-    seed = random.randrange(2**32)
-    order = random.Random(seed).sample(range(len(points)), min(rounds(3, 80), len(points)))
+    order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):
-        name, case = f"{bucket.prefix}_{number}", (seed, point)
+        name, case = f"{bucket.prefix}_{number}", point
         points_of(made, s3, name, points[point])
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)

@@ -6,7 +6,6 @@ A lake behind another address has other locks on this machine, as on a machine o
 from __future__ import annotations
 
 import json
-import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.hooked import hooked
 from tests.proxy_faults import cut_off
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, state
+from tests.soak import rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -142,12 +141,11 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
     landed(0)
     with S3Proxy(s3.url) as proxy:
         letters_replayed(beside(config, 0, proxy.url))
-        points = [(at, fault) for at in range(len(proxy.requests)) for fault in FAULTS]
+        points = [(at, fault) for fault in FAULTS for at in range(len(proxy.requests))]
     assert len(points) > 60
-    seed = random.randrange(2**32)
-    tried = random.Random(seed).sample(points, min(rounds(6, len(points)), len(points)))
+    tried = sampled(points, 4)
     for number, (at, fault) in enumerate(tried, start=1):
-        own, case = landed(number), (seed, at, fault)
+        own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
                 letters_replayed(beside(config, number, proxy.url))
@@ -289,12 +287,11 @@ def test_soak_a_replay_that_dies_at_any_request(
 ) -> None:
     with S3Proxy(s3.url) as proxy:
         lake.copy(0).at(proxy.url).replay()
-        points = [(at, fault) for at in range(len(proxy.requests)) for fault in FAULTS]
+        points = [(at, fault) for fault in FAULTS for at in range(len(proxy.requests))]
     assert len(points) > 60
-    seed = random.randrange(2**32)
-    tried = random.Random(seed).sample(points, min(rounds(5, len(points)), len(points)))
+    tried = sampled(points, 4)
     for number, (at, fault) in enumerate(tried, start=1):
-        own, case = lake.copy(number), (seed, at, fault)
+        own, case = lake.copy(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
                 own.at(proxy.url).replay()
@@ -547,17 +544,16 @@ def test_soak_a_rewrite_that_dies_at_any_request(
     whole = landed(0)
     with S3Proxy(s3.url) as proxy:
         (done,) = rewritten(beside(config, 0, proxy.url))
-        points = [(at, fault) for at in range(len(proxy.requests)) for fault in FAULTS]
+        points = [(at, fault) for fault in FAULTS for at in range(len(proxy.requests))]
     assert done.table == "orders"
     check_columns(whole, tmp_path, last, finished=True)
     assert rewritten(whole) == []
     assert vacuum(whole, keep=0)
     check_columns(whole, tmp_path, last, finished=True)
     assert len(points) > 30
-    seed = random.randrange(2**32)
-    tried = random.Random(seed).sample(points, min(rounds(5, len(points)), len(points)))
+    tried = sampled(points, 4)
     for number, (at, fault) in enumerate(tried, start=1):
-        own, case = landed(number), (seed, at, fault)
+        own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
                 rewritten(beside(config, number, proxy.url))
