@@ -5,7 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 # Processes that run the tests. Most tests wait for servers, so more than there are cores.
-JOBS ?= 6
+JOBS ?= 9
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \

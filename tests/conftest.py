@@ -57,6 +57,11 @@ os.environ.update(client_environment())
 SPARK = "tests/spark/"
 PIPELINES = "tests/spark/pipeline/"
 OBJECTS = ("tests/spark/pipeline/test_iceberg", "tests/spark/pipeline/test_s3")
+# these need no session, so each of the files is dealt to any process;
+SESSIONLESS = (
+    "tests/spark/pipeline/test_crashes.py",
+    "tests/spark/pipeline/test_s3_maintenance.py",
+)
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/test_demo.py")
 # Files that take long by themselves. One that began at the end of the run would run alone there.
@@ -97,6 +102,8 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(APART):
             return "apart"
+        if nodeid.startswith(SESSIONLESS):
+            return nodeid.partition("::")[0]
         if nodeid.startswith(OBJECTS):
             return "objects"
         for session in (PIPELINES, SPARK):

@@ -168,7 +168,7 @@ def _reason(text: str) -> str:
 @click.option("--loaded", default=5, show_default=True, help="Runs beside busy processes.")
 @click.option("--load", "busy", default=16, show_default=True, help="How many are busy.")
 @click.option("--repeat", default=50, show_default=True, help="Repetitions of what failed.")
-@click.option("--jobs", default=6, show_default=True, help="Processes that run the tests.")
+@click.option("--jobs", default=9, show_default=True, help="Processes that run the tests.")
 @click.option("--seed", type=int, help="The first seed; drawn by the time by default.")
 @click.option("--folder", type=click.Path(path_type=Path), default=_FOLDER, show_default=True)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
