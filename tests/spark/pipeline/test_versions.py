@@ -59,7 +59,7 @@ class Lake:
         source += f'schema = "sale.json"\nmax_messages = 7\ncommit = "purge"\n{more}'
         schema = {"type": "object", "required": required, "properties": members}
         (self.folder / "sale.json").write_text(json.dumps(schema))
-        return write_config(self.folder, self.sink, self.server, source)
+        return write_config(self.folder, self.sink, self.server, source, every="100ms")
 
     def rows(self) -> dict[int, tuple[Any, ...]]:
         """Return the values of each row by its id. Each id and each sequence occurs once."""
