@@ -295,7 +295,9 @@ async def test_leaving_gives_back_what_was_not_handed_over():
             async with messages:
                 await (await messages.next(timeout=5)).ack()
                 await five_are_here(connection, server)
-        words = {each.subject.split(".")[5]: each.payload for each in server.operations("ACK")}
+        words = {
+            each.subject.split(".")[5]: each.payload for each in server.operations(r"\$JS\.ACK")
+        }
         assert words.pop("1") == b"+ACK"
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
 
@@ -334,7 +336,7 @@ async def test_closing_during_iteration_returns_messages_in_flight():
 
             await together(iterate, close)
             assert connection.stats.late_messages == 0
-        assert [each.payload for each in server.operations("ACK")] == [b"-NAK"]
+        assert [each.payload for each in server.operations(r"\$JS\.ACK")] == [b"-NAK"]
 
 
 async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
@@ -355,7 +357,7 @@ async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
                 with pytest.raises(js.IterationEnded, match="ended"):
                     await messages.next(timeout=5)
         assert len(server.operations("MSG.NEXT")) == 1
-        assert server.operations("ACK") == []
+        assert server.operations(r"\$JS\.ACK") == []
 
 
 async def test_closing_the_iteration_wakes_its_waiting_callers():

@@ -293,7 +293,7 @@ async def test_other_messages_need_no_floors(line):
     async with member_in(World(record(100, 100))) as (member, server):
         assert await member.receive((0, 201), lines=(line,)) == [201]
         await member.floors.close()
-        assert not server.operations("STREAM|CONSUMER|KV")
+        assert not server.operations(r"STREAM|CONSUMER|\$KV")
 
 
 @pytest.mark.parametrize("denied", ["STREAM.INFO.S-g", "STREAM.MSG.GET", "$KV.", "CONSUMER.INFO"])

@@ -130,7 +130,7 @@ async def read(script, *keys):
             made = await connection.jetstream().get_key_value("B")
             found = await made.get_many(keys)
     entries = [(entry.key, entry.value, entry.revision) for entry in found.values()]
-    return entries, found.revision, [each.line for each in server.operations("JS")]
+    return entries, found.revision, [each.line for each in server.operations(r"\$JS")]
 
 
 async def test_one_replica_is_asked_once():

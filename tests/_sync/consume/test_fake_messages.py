@@ -296,7 +296,9 @@ def test_leaving_gives_back_what_was_not_handed_over():
             with messages:
                 (messages.next(timeout=5)).ack()
                 five_are_here(connection, server)
-        words = {each.subject.split(".")[5]: each.payload for each in server.operations("ACK")}
+        words = {
+            each.subject.split(".")[5]: each.payload for each in server.operations(r"\$JS\.ACK")
+        }
         assert words.pop("1") == b"+ACK"
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
 
@@ -335,7 +337,7 @@ def test_closing_during_iteration_returns_messages_in_flight():
 
             together(iterate, close)
             assert connection.stats.late_messages == 0
-        assert [each.payload for each in server.operations("ACK")] == [b"-NAK"]
+        assert [each.payload for each in server.operations(r"\$JS\.ACK")] == [b"-NAK"]
 
 
 def test_draining_hands_over_what_is_here_and_asks_for_no_more():
@@ -356,7 +358,7 @@ def test_draining_hands_over_what_is_here_and_asks_for_no_more():
                 with pytest.raises(js.IterationEnded, match="ended"):
                     messages.next(timeout=5)
         assert len(server.operations("MSG.NEXT")) == 1
-        assert server.operations("ACK") == []
+        assert server.operations(r"\$JS\.ACK") == []
 
 
 def test_closing_the_iteration_wakes_its_waiting_callers():

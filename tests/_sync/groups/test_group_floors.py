@@ -294,7 +294,7 @@ def test_other_messages_need_no_floors(line):
     with member_in(World(record(100, 100))) as (member, server):
         assert member.receive((0, 201), lines=(line,)) == [201]
         member.floors.close()
-        assert not server.operations("STREAM|CONSUMER|KV")
+        assert not server.operations(r"STREAM|CONSUMER|\$KV")
 
 
 @pytest.mark.parametrize("denied", ["STREAM.INFO.S-g", "STREAM.MSG.GET", "$KV.", "CONSUMER.INFO"])

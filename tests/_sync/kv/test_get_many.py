@@ -131,7 +131,7 @@ def read(script, *keys):
             made = connection.jetstream().get_key_value("B")
             found = made.get_many(keys)
     entries = [(entry.key, entry.value, entry.revision) for entry in found.values()]
-    return entries, found.revision, [each.line for each in server.operations("JS")]
+    return entries, found.revision, [each.line for each in server.operations(r"\$JS")]
 
 
 def test_one_replica_is_asked_once():
