@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -50,17 +49,11 @@ def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
     """Return the marker of a test; `java` has prefixes of the paths of tests that need Java."""
     if item.nodeid.startswith(java):
         return "spark"
-    # The tests of one function share this.
-    fixtures = getattr(item, "_fixtureinfo", item)
-    if id(fixtures) not in _SEARCHED:
-        found = any(starts_servers(each) for each in _functions(item))
-        _SEARCHED[id(fixtures)] = fixtures, found
-    if _SEARCHED[id(fixtures)][1]:
+    if any(starts_servers(each) for each in _functions(item)):
         return "server"
     return "long" if item.nodeid.startswith(LONG) else "fast"
 
 
-@cache
 def starts_servers(function: Any) -> bool:
     """Return whether a function, or a function in tests/ that it uses, starts a server."""
     seen: dict[int, Any] = {}
