@@ -104,8 +104,7 @@ class FakeServer:
     def operations(self, pattern: str = "") -> list[Operation]:
         """Return the clients' operations in whose line a regular expression is found.
 
-        The operations are sorted by connection. A line may have the random name of an inbox, in
-        which two or three letters, as in `JS`, may occur by chance; a name of an inbox has no `$`.
+        The operations are sorted by connection.
 
         Args:
             pattern: A regular expression.

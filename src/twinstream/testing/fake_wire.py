@@ -29,7 +29,11 @@ class Operation:
 
     def __init__(self, line: str, headers: bytes = b"", payload: bytes = b"") -> None:
         self.line: Final = line
-        """The line without its line break."""
+        """The line without its line break.
+
+        It may have the random name of an inbox, in which two or three letters, as in `JS`, may
+        occur by chance. Such a name has no `$`.
+        """
         self.words: Final[list[str]] = _WORD.findall(line)
         """The words of the line."""
         self.headers: Final = headers
