@@ -22,6 +22,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.dropping import begin_collecting
 from tests.left_out import LONG, is_left_out
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
@@ -194,8 +195,7 @@ def small_heap() -> None:
 
     It is much, such as the parsed sources: `gc.collect()` in a test would take a second.
     """
-    gc.collect()
-    gc.freeze()
+    begin_collecting()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Drop objects that the program no longer references."""
+"""Drop objects that the program no longer references, and find them soon."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import weakref
 
 from twinstream.core.deadline import Deadline
 
-__all__ = ["let_go"]
+__all__ = ["begin_collecting", "let_go"]
+
+
+def begin_collecting() -> None:
+    """Let later garbage collections, which are many, search only what is made from now on."""
+    gc.collect()
+    gc.freeze()
 
 
 def let_go(things: list[object]) -> None:

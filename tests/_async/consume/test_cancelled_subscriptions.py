@@ -15,6 +15,7 @@ from tests._async.cancelling import WAYS, cancelled_at
 from tests._async.consume import test_dropped_subscriptions as uses
 from tests._async.consume.test_dropped_subscriptions import MOST_KEPT, Place, left
 from tests._async.flow import eventually
+from tests.dropping import begin_collecting
 from twinstream.testing import NatsServer
 
 # A use has fewer suspensions than this.
@@ -92,7 +93,7 @@ async def everywhere(
         place: Any = Place(connection.jetstream(timeout=20), connection, name)
         place.folder = folder / "copy"
         await place.set()
-        uses.begin_collecting()
+        begin_collecting()
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
 

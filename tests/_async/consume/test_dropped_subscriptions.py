@@ -18,6 +18,7 @@ import pytest
 import js_async as js
 from js_async.jetstream import range_reader
 from tests._async.flow import eventually
+from tests.dropping import begin_collecting
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
 _NUMBERS = count(1)
@@ -252,12 +253,6 @@ def on_the_server(server):
     with urlopen(f"{server.monitoring_url}/connz?subs=1", timeout=20) as answer:
         clients = json.load(answer)["connections"]
     return {each["cid"]: sorted(each.get("subscriptions_list", ())) for each in clients}
-
-
-def begin_collecting():
-    """Let later garbage collections, which are many, search only what is made from now on."""
-    gc.collect()
-    gc.freeze()
 
 
 async def left(connection, server):
