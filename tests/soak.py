@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-__all__ = ["LONG", "rounds", "sampled", "state"]
+__all__ = ["LONG", "rounds", "sampled", "spread", "state"]
 
 _T = TypeVar("_T")
 
@@ -23,13 +23,18 @@ def rounds(short: int, long: int) -> int:
 
 
 def sampled(points: Sequence[_T], short: int, long: int | None = None) -> list[_T]:
-    """Return some points, in their order: one of each of `short` or `long` equal parts.
+    """Return `short` or `long` points as `spread` does. Without `long`, a long run has all."""
+    return spread(points, rounds(short, len(points) if long is None else long), random.Random())
 
-    So points of one kind should be together. Without `long`, a long run has all.
+
+def spread(points: Sequence[_T], count: int, dice: random.Random) -> list[_T]:
+    """Return some points, in their order: one of each of `count` equal parts, but at most all.
+
+    So points of one kind should be together.
     """
-    count = min(rounds(short, len(points) if long is None else long), len(points))
+    count = min(count, len(points))
     ends = [len(points) * part // count for part in range(count + 1)]
-    return [points[random.randrange(first, end)] for first, end in pairwise(ends)]
+    return [points[dice.randrange(first, end)] for first, end in pairwise(ends)]
 
 
 def state(line: str) -> None:

@@ -21,12 +21,12 @@ import random
 import sys
 import traceback
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 
+from tests.soak import spread
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -234,17 +234,11 @@ def try_point(folder: Path, sink: str, layout: str, job: Job, point: int) -> Non
     assert in_child(after) == 0, f"{layout}, point {point}: not exact afterwards"
 
 
-def spread(points: int, count: int, dice: random.Random) -> list[int]:
-    """Draw a point from each of so many phases of the job, which are equally long."""
-    bounds = [points * phase // count for phase in range(count + 1)]
-    return [dice.randrange(start, end) for start, end in pairwise(bounds)]
-
-
 def main(name: str, sink: str, folder: Path, seed: int, count: int) -> None:
     job, dice = JOBS[name], random.Random(seed)
     for layout in LAYOUTS:
         points = count_points(folder / layout, sink, layout, job)
-        chosen = spread(points, count, dice) if 0 < count < points else list(range(points))
+        chosen = spread(range(points), count or points, dice)
         for point in chosen:
             try_point(folder / layout, sink, layout, job, point)
         print(f"{name}, {sink}, {layout}: {len(chosen)} of {points} points, all exact")
