@@ -423,7 +423,7 @@ def test_credentials_that_expire_are_renewed(
             plan = lander.due()
             assert plan is not None
             lander.land(plan)
-            time.sleep(0.2)
+            time.sleep(0.2)  # the keys expire no sooner if more batches are landed
         judged = evolve(config, path=s3.folder("short"))
         assert landed_in_catalog(judged, tmp_path) == (leader.last, leader.last)
 

@@ -413,15 +413,15 @@ def test_soak_partitions_and_a_request_that_fails(
     points = failures_of(["409", "412", "500", "closed"], store, catalog)
     order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):
-        name, case = f"{bucket.prefix}_{number}", point
+        name = f"{bucket.prefix}_{number}"
         behind(name, points[point])
         own = pipeline('partition_by = "region"', name=name)
         rows, distinct = landed_in_catalog(own, tmp_path)
-        assert rows == distinct, case
+        assert rows == distinct, point
         land_all(own, FakeLeader(12), engine=engine)
-        assert landed_in_catalog(own, tmp_path) == (12, 12), case
-        assert bounds(own)[-1] == (11, 13), case
-        assert {each.partition[0] for each in planned(iceberg_table(own))} == {"x", "y"}, case
+        assert landed_in_catalog(own, tmp_path) == (12, 12), point
+        assert bounds(own)[-1] == (11, 13), point
+        assert {each.partition[0] for each in planned(iceberg_table(own))} == {"x", "y"}, point
     state(f"{len(order)} of {len(points)} points, all exact")
 
 

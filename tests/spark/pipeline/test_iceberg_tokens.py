@@ -181,13 +181,13 @@ def test_soak_tables_and_a_request_that_fails(
     points = failures_of(["409", "500", "closed"], store, catalog)
     order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):
-        name, case = f"{bucket.prefix}_{number}", point
+        name = f"{bucket.prefix}_{number}"
         points_of(made, s3, name, points[point])
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)
-        assert rows == distinct, case
+        assert rows == distinct, point
         land_all(own, FakeLeader(12), engine=of_subjects("s.a", "s.b"))
-        assert landed_in_catalog(own, tmp_path) == (12, 12), case
+        assert landed_in_catalog(own, tmp_path) == (12, 12), point
     state(f"{len(order)} of {len(points)} points, all exact")
 
 

@@ -369,13 +369,15 @@ def test_soak_commands_with_a_request_that_fails(s3: S3Server, make: Make, tmp_p
     order = sampled(range(len(points)), 5, 80)
     for number, point in enumerate(order, start=1):
         behind(number, points[point])
-        own, case = beside(new, number), point
+        own = beside(new, number)
         rows, distinct = landed_on_s3(own, tmp_path)
         # Letters may be in both tables until the replay is finished.
-        assert rows == distinct in (last, last + 2), case
+        assert rows == distinct in (last, last + 2), point
         work(own)
-        assert landed_on_s3(own, tmp_path) == (last, last), case
+        assert landed_on_s3(own, tmp_path) == (last, last), point
         check_partitions(own)
         numbers = {seq: row["number"] for seq, row in divided_rows(own).items()}
-        assert numbers == {seq: seq if seq % 5 else 2**40 + seq for seq in range(1, last + 1)}, case
+        assert numbers == {seq: seq if seq % 5 else 2**40 + seq for seq in range(1, last + 1)}, (
+            point
+        )
     state(f"{len(order)} of {len(points)} points, all exact")

@@ -279,7 +279,7 @@ def test_credentials_that_expire_are_renewed(
             plan = lander.due()
             assert plan is not None
             lander.land(plan)
-            time.sleep(0.2)
+            time.sleep(0.2)  # the keys expire no sooner if more batches are landed
         check(driven, tmp_path, leader.last)
         assert len(keys.issued) < 8
 
