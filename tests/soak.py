@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-__all__ = ["LONG", "rounds", "sampled", "spread", "state"]
+__all__ = ["LONG", "LONGEST", "rounds", "sampled", "spread", "state"]
 
 _T = TypeVar("_T")
 
 LONG = bool(os.environ.get("TWINSTREAM_SOAK"))
 """Set by `make soak`."""
+
+LONGEST = 3600.0 if LONG else 1000.0
+"""The seconds after which a test hangs. It takes seconds; on a busy, slow machine some minutes."""
 
 
 def rounds(short: int, long: int) -> int:

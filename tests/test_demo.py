@@ -18,6 +18,7 @@ from examples.demo.scene import Scene
 from js_sync import JetStream
 from tests.examples import ROOT
 from tests.quick_java import QUICK_JAVA
+from tests.soak import LONGEST
 from tests.tuned import Tuned
 
 EVENTS = 500
@@ -64,7 +65,7 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
         env=os.environ | QUICK_JAVA,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

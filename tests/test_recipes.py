@@ -29,6 +29,7 @@ import yaml
 import js_sync
 from tests._sync.flow import eventually
 from tests.examples import ROOT, blocks, run
+from tests.soak import LONGEST
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
@@ -193,7 +194,7 @@ def test_the_tests_of_users_pass(tmp_path: Path) -> None:
     assert "with NatsServer() as server" in (FOLDER / "test_shop.py").read_text("utf-8")
     command = [*command_of(FOLDER / "test_shop.py", "pytest"), "-q", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", *command, f"--rootdir={tmp_path}", "-c", os.devnull]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
 

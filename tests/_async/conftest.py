@@ -13,12 +13,10 @@ import nats
 import pytest
 
 import js_async
-from tests.soak import LONG
+from tests.soak import LONGEST
 from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
-# No test may hang the run; a scenario takes seconds, on a busy machine more.
-_PATIENCE = 3600.0 if LONG else 400.0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,10 +28,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
 
     async def bounded() -> None:
-        async with asyncio.timeout(_PATIENCE) as timeout:
+        async with asyncio.timeout(LONGEST) as timeout:
             await pyfuncitem.obj(**arguments)
         # The test may have taken the cancellation for one of its own.
-        assert not timeout.expired(), f"the test did not end within {_PATIENCE:g} s"
+        assert not timeout.expired(), f"the test did not end within {LONGEST:g} s"
 
     asyncio.run(bounded())
     return True

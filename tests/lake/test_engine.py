@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import JournalError
 from twinstream.lake.local_engine import LocalEngine
@@ -88,7 +89,7 @@ def test_tasks_of_a_group_can_be_ended() -> None:
         before = len(multiprocessing.active_children())
         thread = threading.Thread(target=run)
         thread.start()
-        deadline = Deadline.after(60)
+        deadline = Deadline.after(LONGEST)
         while len(multiprocessing.active_children()) < before + engine.slots:
             assert not deadline.expired()
             time.sleep(0.01)
@@ -125,7 +126,7 @@ if __name__ == "__main__":
     os.kill(processes[0], signal.SIGINT)
     driver.kill()
     driver.communicate(timeout=60)
-    deadline = Deadline.after(60)
+    deadline = Deadline.after(LONGEST)
     while any(is_running(each) for each in processes):
         assert not deadline.expired()
         time.sleep(0.01)

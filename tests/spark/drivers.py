@@ -24,6 +24,7 @@ from attrs import define, evolve
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from tests.soak import LONGEST
 from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
 from twinstream.core.deadline import Deadline
 from twinstream.core.read.arrow_page import ArrowPage
@@ -301,7 +302,7 @@ def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
 
 def until_done(command: Callable[[], _T]) -> _T:
     """Return the result of a command, which is repeated after an error of the store."""
-    deadline = Deadline.after(240)
+    deadline = Deadline.after(LONGEST)
     while True:
         try:
             return command()

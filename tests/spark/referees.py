@@ -18,6 +18,7 @@ from typing import Final
 from pyiceberg.table import Table
 
 from tests.s3_server import S3Server, client_environment
+from tests.soak import LONGEST
 
 __all__ = ["duckdb_counts", "duckdb_files", "duckdb_numbers", "java_referee"]
 
@@ -84,7 +85,7 @@ def _answer(s3: S3Server, table: Table, query: str) -> str:
         env={**os.environ, **client_environment(), "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONGEST,
     )
     # Native threads may end the process after its work, so the output counts.
     assert done.stdout, done.stderr[-3000:]

@@ -26,6 +26,7 @@ import js_sync
 from js_sync import JetStream, PublishRequest, Stream
 from tests.examples import ROOT, URL, blocks
 from tests.postgres import folder_of_postgres, postgres
+from tests.soak import LONGEST
 from tests.spark.lives import Life
 from tests.spark.pipelines import SINKS, config_of
 from twinstream.core.deadline import Deadline
@@ -129,7 +130,7 @@ def test_windows_over_two_interruptions(
     code = block(PAGE, "withWatermark")
 
     def interrupt(batches: int) -> None:
-        deadline = Deadline.after(120)
+        deadline = Deadline.after(LONGEST)
         while not deadline.expired():
             for query in spark.streams.active:
                 progress = query.lastProgress
@@ -161,7 +162,7 @@ def test_soak_windows_over_two_kills(
     for number in range(2):
         before = len([*commits.glob("[0-9]*")])
         life = Life(str(program), log=tmp_path / f"life-{number}.log")
-        deadline = Deadline.after(300)
+        deadline = Deadline.after(LONGEST)
         while len([*commits.glob("[0-9]*")]) < before + 3:
             assert not life.is_over
             assert not deadline.expired()
@@ -170,7 +171,7 @@ def test_soak_windows_over_two_kills(
         assert life.kill("all", dice)
 
     def job() -> None:
-        subprocess.run([sys.executable, str(program)], check=True, timeout=300)
+        subprocess.run([sys.executable, str(program)], check=True, timeout=LONGEST)
 
     job()
     close_windows(clicks, job)

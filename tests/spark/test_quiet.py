@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from js_sync import Stream
+from tests.soak import LONGEST
 from tests.spark.pipelines import write_config
 from twinstream.testing import NatsServer
 
@@ -48,7 +49,7 @@ def test_a_refusal_and_a_stop_write_no_traces(
     while not printed or printed[-1] not in ("ready\n", ""):
         printed.append(program.stdout.readline())
     fill(stream, [{"n": 3}])
-    rest, errors = program.communicate("go\n", timeout=300)
+    rest, errors = program.communicate("go\n", timeout=LONGEST)
     text = "".join(printed) + rest
     assert program.returncode == 0, (text, errors)
     assert text.startswith("landed: {}\nrefused: {'orders': \"column 'n'"), text

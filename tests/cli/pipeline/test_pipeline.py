@@ -19,6 +19,7 @@ import pytest
 import js_sync
 from tests.cli.output import Run, json_lines
 from tests.s3_server import BUCKET, S3Server
+from tests.soak import LONGEST
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.lake.bundles import SPAN
@@ -415,7 +416,7 @@ def test_a_browser_shows_the_report(run: Run, config: Path, tmp_path: Path) -> N
         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=900,1700",
         f"--screenshot={picture}", file.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr, done.stderr
     assert picture.stat().st_size > 20_000, "the picture is as good as empty"

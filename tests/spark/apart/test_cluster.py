@@ -21,7 +21,7 @@ import pytest
 
 import js_sync
 from tests.quick_java import QUICK_JAVA
-from tests.soak import LONG
+from tests.soak import LONG, LONGEST
 from tests.spark.processes import SparkProcess, package_folder
 from twinstream.models import StreamConfig
 from twinstream.spark.session.project_zip import PACKAGES, pack
@@ -90,7 +90,7 @@ def submit(
         text=True,
         env=os.environ | QUICK_JAVA | environment,
         cwd=cwd,
-        timeout=500,
+        timeout=LONGEST,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

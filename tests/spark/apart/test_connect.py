@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import js_sync
+from tests.soak import LONGEST
 from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -68,7 +69,7 @@ def run_job(*arguments: str) -> dict[str, Any]:
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": connect_path()},
-        timeout=500,
+        timeout=LONGEST,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

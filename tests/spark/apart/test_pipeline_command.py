@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from js_sync import Stream
+from tests.soak import LONGEST
 from tests.spark.pipelines import counted, write_config
 from twinstream.testing import NatsServer
 
@@ -59,7 +60,7 @@ def test_ctrl_c_ends_a_run_between_two_batches(
                 break
         command = java_of(program.pid)
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does: to Java and the workers too
-        left, errors = program.communicate(timeout=200)
+        left, errors = program.communicate(timeout=LONGEST)
     finally:
         if program.poll() is None:
             os.killpg(program.pid, signal.SIGKILL)
@@ -91,7 +92,7 @@ def test_the_local_engine_starts_neither_java_nor_spark(
                 break
         assert java_of(program.pid) is None
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does: to the processes of tasks, too
-        left, errors = program.communicate(timeout=200)
+        left, errors = program.communicate(timeout=LONGEST)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
@@ -115,7 +116,7 @@ def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
             time.sleep(0.01)
         program.send_signal(number)
         # It ends only when Java has, too, which writes into the same pipes.
-        left, errors = program.communicate(timeout=120)
+        left, errors = program.communicate(timeout=LONGEST)
     finally:
         with suppress(ProcessLookupError):  # none is left
             os.killpg(program.pid, signal.SIGKILL)

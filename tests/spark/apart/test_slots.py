@@ -11,6 +11,7 @@ from pathlib import Path
 
 import js_sync
 from tests.quick_java import QUICK_JAVA
+from tests.soak import LONGEST
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -37,7 +38,7 @@ def test_reads_are_divided_by_the_slots_of_the_session(
         capture_output=True,
         text=True,
         env=os.environ | QUICK_JAVA,
-        timeout=500,
+        timeout=LONGEST,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -15,6 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, KeyValue
+from tests.soak import LONGEST
 from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamSource, evolve
 from twinstream.spark.bucket.location import located
@@ -165,7 +166,7 @@ def test_a_running_query_follows_the_updates(
         .start()
     )
     try:
-        deadline = Deadline.after(60)
+        deadline = Deadline.after(LONGEST)
         while not query.recentProgress:
             assert not deadline.expired(), "the query does not start"
             assert query.exception() is None
@@ -211,7 +212,7 @@ def query(server: NatsServer) -> Iterator[Callable[..., Query]]:
 
 
 def wait_until_empty(bucket: Bucket) -> None:
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(LONGEST)
     while bucket.status().values:
         assert not deadline.expired(), "nothing expires"
 
@@ -290,7 +291,7 @@ def test_markers_of_expired_keys_are_changes(
     bucket.create("a", b"1", ttl=1)
     changes = query(bucket)
     found = changes.batch()
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(LONGEST)
     while len(found) < 2:
         assert not deadline.expired(), "no marker comes"
         found += changes.batch()

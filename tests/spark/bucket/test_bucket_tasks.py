@@ -12,6 +12,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, KeyValue
+from tests.soak import LONGEST
 from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamConfig, StreamSource
 from twinstream.spark.bucket.key_range import KeyRange
@@ -260,7 +261,7 @@ def test_a_mirror_has_the_keys_of_its_origin(
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = Deadline.after(20)
+    deadline = Deadline.after(LONGEST)
     while not condition():
         assert not deadline.expired()
 

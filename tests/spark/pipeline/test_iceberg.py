@@ -23,6 +23,7 @@ from tests.hooked import hooked
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
+from tests.soak import LONGEST
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -414,7 +415,7 @@ def test_credentials_that_expire_are_renewed(
             "short", store.url, access_key_env="", secret_key_env="", profile="short"
         )
         driven = evolve(config, path=folder, catalog=evolve(config.catalog, uri=catalog.url))
-        leader, deadline = FakeLeader(10), Deadline.after(120)
+        leader, deadline = FakeLeader(10), Deadline.after(LONGEST)
         journal = journal_in(driven)
         lander = BatchLander(journal, batches_of(driven, journal, leader))
         while len(keys.issued) < 3:

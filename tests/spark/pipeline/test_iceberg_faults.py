@@ -20,7 +20,7 @@ from js_sync import Stream
 from tests.proxy_faults import cut_off, two_proxies, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import LONG, rounds, sampled, state
+from tests.soak import LONG, LONGEST, rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -306,7 +306,7 @@ def test_soak_drivers_in_processes_at_once(
         time.sleep(random.uniform(0.0, 4.0))
         drivers[0].send_signal(signal.SIGKILL)
         for each in drivers:
-            each.communicate(timeout=300)
+            each.communicate(timeout=LONGEST)
         assert [each.returncode for each in drivers[1:]] == [0, 0]
         assert landed_in_catalog(read_config(file), folder) == (45, 45)
         state(f"round {number}: exact")

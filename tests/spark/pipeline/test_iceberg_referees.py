@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.s3_server import S3Server
-from tests.soak import LONG, state
+from tests.soak import LONG, LONGEST, state
 from tests.spark.drivers import SOURCE, FakeEngine, FakeLeader, changed, land_all, with_schema
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
@@ -88,7 +88,7 @@ def test_soak_java_commits_beside_a_pipeline(
     pipeline.start()
     try:
         referee = java_referee(s3, *config.catalog.namespace, "orders", 100)
-        out, trace = referee.communicate(timeout=600)
+        out, trace = referee.communicate(timeout=LONGEST)
     finally:
         is_over.set()
         pipeline.join(300)

@@ -17,7 +17,7 @@ import pytest
 
 from tests.hooked import hooked, once
 from tests.mortal_store import Died, MortalStore
-from tests.soak import rounds, state
+from tests.soak import LONGEST, rounds, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -241,7 +241,7 @@ def test_soak_drivers_in_processes_at_once(sink: str, tmp_path: Path) -> None:
             assert each.stdout.readline() == "ready\n"
         (folder / "go").touch()
         for each in drivers:
-            each.communicate(timeout=120)
+            each.communicate(timeout=LONGEST)
         config = read_config(file)
         found = landed(config)
         state(f"{sink}, round {number}: rows, distinct: {found}")

@@ -23,7 +23,7 @@ from tests.proxy_faults import cut_off, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy
 from tests.s3_server import KEYS, S3Server
 from tests.short_keys import ShortKeys
-from tests.soak import rounds, sampled, state
+from tests.soak import LONGEST, rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -212,7 +212,7 @@ def test_soak_drivers_in_processes_at_once(
         time.sleep(random.uniform(0.0, 3.0))
         drivers[0].send_signal(signal.SIGKILL)
         for each in drivers:
-            each.communicate(timeout=300)
+            each.communicate(timeout=LONGEST)
         config = read_config(file)
         assert [each.returncode for each in drivers[1:]] == [0, 0]
         check(config, folder, 45)
@@ -270,7 +270,7 @@ def test_credentials_that_expire_are_renewed(
             tmp_path.name, proxy.url, access_key_env="", secret_key_env="", profile="short"
         )
         driven = evolve(config, path=folder)
-        leader, deadline = FakeLeader(10), Deadline.after(120)
+        leader, deadline = FakeLeader(10), Deadline.after(LONGEST)
         journal = journal_in(driven)
         lander = BatchLander(journal, batches_of(driven, journal, leader))
         while len(keys.issued) < 3:

@@ -15,7 +15,7 @@ from attrs import evolve
 import js_sync
 from tests.operators import make_pair
 from tests.quick_java import QUICK_JAVA
-from tests.soak import LONG
+from tests.soak import LONG, LONGEST
 from tests.spark.pipelines import config_of, counted
 from twinstream.cli.pipeline.page import page
 from twinstream.cli.pipeline.progress_output import sentence as board_sentence
@@ -104,7 +104,7 @@ def test_with_all_that_spark_writes_down(
             stdout=output,
             stderr=subprocess.STDOUT,
             env=os.environ | QUICK_JAVA | secrets,
-            timeout=500,
+            timeout=LONGEST,
             check=False,
         )
     texts = {

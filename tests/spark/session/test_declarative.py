@@ -12,7 +12,7 @@ import pytest
 
 from js_sync import Stream
 from tests.quick_java import QUICK_JAVA
-from tests.soak import LONG, rounds
+from tests.soak import LONG, LONGEST, rounds
 from tests.spark.pipelines import MAX_DELIVER, config_of
 from tests.spark.processes import SparkProcess, connect_path, package_folder
 from twinstream.spark.errors import ConfigError
@@ -44,7 +44,7 @@ def spark_pipelines(project: Path, *arguments: str, **environment: str) -> str:
         text=True,
         cwd=project,
         env=os.environ | variables,
-        timeout=500,
+        timeout=LONGEST,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]

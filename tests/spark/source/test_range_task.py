@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
+from tests.soak import LONGEST
 from tests.tuned import Tuned
 from twinstream.core.deadline import Deadline
 from twinstream.errors import AuthenticationFailed, ConnectionFailed
@@ -63,7 +64,7 @@ def test_a_task_reads_the_stream_and_not_its_mirror(
     fill(stream, range(40))
     origin = StreamSource(name=stream.name, opt_start_seq=21)
     mirror = jet.create_stream(StreamConfig(name=f"{stream.name}-M", mirror=origin))
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(LONGEST)
     while mirror.info().state.messages < 20:
         assert not deadline.expired()
     for _ in range(12):  # who answers is drawn at random
