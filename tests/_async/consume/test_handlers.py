@@ -11,32 +11,12 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
+from tests.meter import Meter
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
 async def ignore(message):
     """Do nothing with a message."""
-
-
-class Meter:
-    """Count how many handlers run at once, in total and by subject."""
-
-    def __init__(self):
-        self.now = self.most = 0
-        self.by_subject = defaultdict(int)
-        self.overlaps = 0
-        self.seen = []
-
-    def enter(self, message):
-        self.now += 1
-        self.most = max(self.most, self.now)
-        self.by_subject[message.subject] += 1
-        self.overlaps += self.by_subject[message.subject] > 1
-        self.seen.append(message.metadata.stream_seq)
-
-    def leave(self, message):
-        self.now -= 1
-        self.by_subject[message.subject] -= 1
 
 
 async def test_handlers_overlap_up_to_the_limit(opened, name):

@@ -93,12 +93,11 @@ async def test_callers_together_get_each_message_once(opened, name, kind):
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
         async with await kind(stream) as messages:
-            left = [None] * COUNT
+            turns = iter(range(COUNT))
 
             async def take():
                 taken = []
-                while left:
-                    left.pop()
+                for _ in turns:
                     taken.append(await messages.next(timeout=30))
                 return taken
 

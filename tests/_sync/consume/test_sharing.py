@@ -94,12 +94,11 @@ def test_callers_together_get_each_message_once(opened, name, kind):
     with opened() as jet:
         stream = filled(jet, name, COUNT)
         with kind(stream) as messages:
-            left = [None] * COUNT
+            turns = iter(range(COUNT))
 
             def take():
                 taken = []
-                while left:
-                    left.pop()
+                for _ in turns:
                     taken.append(messages.next(timeout=30))
                 return taken
 

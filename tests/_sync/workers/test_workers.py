@@ -21,6 +21,7 @@ from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, settled
 from tests.dropping import let_go
 from tests.hooked import starts
+from tests.meter import Meter
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.workers.retry import Retry
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
@@ -41,25 +42,22 @@ def ignore(message):
 def test_every_message_is_handled_once(opened, name):
     with opened() as jet:
         filled(jet, name, 60)
-        seen = []
-        now = most = 0
+        meter, done = Meter(), []
 
         def all_are_busy():
-            return most == 4
+            return meter.most == 4
 
         def handler(message):
-            nonlocal now, most
-            now += 1
-            most = max(most, now)
+            meter.enter(message)
             eventually(all_are_busy)
-            seen.append(message.metadata.stream_seq)
-            now -= 1
+            done.append(message.metadata.stream_seq)
+            meter.leave(message)
 
         worker = Worker(jet, name, PATIENT, handler, concurrency=4)
         with worker:
-            eventually(count_is, seen, 60)
-        assert Counter(seen) == Counter(range(1, 61))
-        assert most == 4
+            eventually(count_is, done, 60)
+        assert Counter(done) == Counter(range(1, 61))
+        assert meter.most == 4
         assert (worker.handled, worker.retried, worker.rejected) == (60, 0, 0)
         assert (worker.in_hand, worker.waiting) == (0, 0)
         eventually(settled, jet.get_consumer(name, "c"), 60)
