@@ -148,7 +148,8 @@ def test_a_signal_handler_of_the_program_may_end_it(
             seen = first(worker, 10)
             worker.send_signal(signal.SIGTERM)
             seen += map(int, rest(worker))
-            assert worker.wait(60) == 5
+            assert worker.stderr is not None
+            assert worker.wait(60) == 5, worker.stderr.read()
         again = consumer.fetch(400 - len(seen), timeout=20)
         assert len(again) == 400 - len(seen)
 

@@ -21,6 +21,8 @@ CONSTANTS: Final = {
     "ack progress close time": "twin.consume.ack_progress._CLOSE_TIME",
     "ack progress patience": "twin.consume.ack_progress._PATIENCE",
     "advisory patience": "examples.demo.advisories._PATIENCE",
+    "answer of a probe": "twin.publish.verify_stored.SECOND_RESPONSE",
+    "answer of the leader": "twinstream.core.publish.publish_engine.SECOND_RESPONSE",
     "cached results": "twinstream.core.exactly_once.processing._MAX_CACHED",
     "command glance": "twinstream.cli.message.message_source._GLANCE",
     "compared pairs": "twinstream.models.names.overlaps._PAIRS",
@@ -50,6 +52,7 @@ CONSTANTS: Final = {
     "second answer": "twinstream.core.wire.single_answers._SECOND",
     "session goodbye": "twin.client.session._GOODBYE",
     "socket close time": "js_async.runtime.socket_link._CLOSE_TIME",
+    "spreading": "twin.api.api.SPREADING",
 }
 
 

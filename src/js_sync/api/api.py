@@ -345,19 +345,21 @@ class Api:
     ) -> Frame:
         """Send a request as `Transport.ask` does; repeat it while there are no responders.
 
-        The repeats end after `spreading` seconds, and the call then raises `NoResponders`. `call`
-        counts the repeats.
+        The last request is sent `spreading` seconds after the first, or later if the program is
+        held up. The call then raises `NoResponders`. `call` counts the repeats.
         """
-        repeats = Deadline.after(spreading)
-        for pause in SPREADING_PAUSES:
+        end, is_last = Deadline.after(spreading), spreading <= 0
+        for longest in SPREADING_PAUSES:
             try:
                 return self.transport.ask(
                     subject, headers, data, deadline, repeatable=repeatable, call=call
                 )
             except NoResponders:
-                if repeats.earlier(deadline.at).remaining() <= pause:
+                pause = min(longest, end.remaining())
+                if is_last or deadline.remaining() <= pause:
                     raise
             sleep(pause)
+            is_last = end.expired()
             if call is not None:
                 call.attempts += 1
         raise AssertionError("the pauses have no end")

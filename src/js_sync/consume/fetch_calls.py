@@ -280,9 +280,11 @@ class FetchCalls(Generic[P]):
     def _repeat_first_fetch(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
         end = Deadline.after(self._spreading(patience))
-        pauses = iter(SPREADING_PAUSES)
-        while isinstance(fetch.error, NoResponders) and not end.expired():
+        pauses, is_last = iter(SPREADING_PAUSES), end.expired()
+        while isinstance(fetch.error, NoResponders) and not is_last:
             sleep(min(next(pauses), end.remaining()))
+            # Even if the program was held up meanwhile, a fetch is sent after the end.
+            is_last = end.expired()
             fetch = self._channels.fetch(limits, patience)
         return fetch
 

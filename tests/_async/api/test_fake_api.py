@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from functools import partial
 
 import pytest
@@ -17,6 +18,7 @@ from tests._async.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
+from twinstream.core.server_faults.delays import SPREADING
 from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -79,8 +81,9 @@ EACH_CALL = pytest.mark.parametrize(
 
 
 @EACH_CALL
-async def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
+async def test_a_call_waits_until_jetstream_is_reached(subject, call, response, tuned):
     """The leaf node of the client may have just connected. No server got the request."""
+    tuned("spreading", 30.0)
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -91,6 +94,21 @@ async def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
 
     async with scripted(script) as connection:
         await call(connection.jetstream(timeout=30))
+
+
+async def test_a_call_is_repeated_though_its_first_refusal_was_read_late():
+    """Its time for repeats is over, but no request was sent after that."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        request = peer.expect(r"STREAM\.INFO\.S")
+        time.sleep(2 * SPREADING)
+        peer.message(request.reply, status="503")
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), CREATED)
+        peer.until_left()
+
+    async with scripted(script) as connection:
+        await connection.jetstream(timeout=30).get_stream("S")
 
 
 TYPE = "io.nats.jetstream.api.v1.response"
