@@ -174,7 +174,8 @@ class BackgroundWork(Closable, BlockHint, ABC):
         Raises:
             RequestTimeout: A handler is still running after `timeout` seconds. The work ends after
                 the handler.
-            Exception: The error that ended the work, if no call has raised it before.
+            Exception: The error that ended the work, if no call has raised it before. If a handler
+                is still running, too, this is its context.
         """
         if self._is_parents:
             return
@@ -196,10 +197,16 @@ class BackgroundWork(Closable, BlockHint, ABC):
 
     def _await_end(self, timeout: Seconds) -> None:
         """Wait for the end, unless the caller is a handler. Raise an error that was not raised."""
-        if not self._is_within():
+        if self._is_within():
+            return
+        try:
             self._join_tasks(Deadline.after(timeout), "a handler is still running")
-            if not self._is_raised:
-                self._raise_error()
+        except RequestTimeout:
+            # The error that ended the work says more. It may also be the reason: `SystemExit` of a
+            # signal can leave a lock locked.
+            self._raise_unseen()
+            raise
+        self._raise_unseen()
 
     def wait(self, *, timeout: Seconds | None = None) -> None:
         """Wait until the work has ended, by itself, by `stop` or by an error.
@@ -261,6 +268,10 @@ class BackgroundWork(Closable, BlockHint, ABC):
             # Guarded: the callback may also have raised this error.
             report = GuardedReporter[WorkEnded](self._on_end, "on_report", self._area)
             report(WorkEnded(self._title, error))
+
+    def _raise_unseen(self) -> None:
+        if not self._is_raised:
+            self._raise_error()
 
     def _raise_error(self) -> None:
         if self._error is not None:

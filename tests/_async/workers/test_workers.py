@@ -609,6 +609,32 @@ async def test_settings_that_cannot_be(opened, name):
             await Worker(jet, name, "c", ignore).start()
 
 
+async def test_the_error_that_ended_a_worker_is_raised_though_a_handler_runs(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 2)
+        running, released = [], []
+
+        async def handler(message):
+            running.append(None)
+            await eventually(count_is, running, 2)
+            if message.metadata.stream_seq == 1:
+                raise SystemExit(3)
+            await eventually(count_is, released, 1)
+
+        async def has_error():
+            return worker.error is not None
+
+        worker = Worker(jet, name, PATIENT, handler, concurrency=2)
+        await worker.start()
+        await eventually(has_error)
+        with pytest.raises(SystemExit) as raised:
+            await worker.stop(timeout=0.1)
+        assert "a handler is still running" in str(raised.value.__context__)
+        released.append(None)
+        with pytest.raises(SystemExit):
+            await worker.wait(timeout=300)
+
+
 async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     async def leave(_):
         raise SystemExit(3)

@@ -610,6 +610,32 @@ def test_settings_that_cannot_be(opened, name):
             Worker(jet, name, "c", ignore).start()
 
 
+def test_the_error_that_ended_a_worker_is_raised_though_a_handler_runs(opened, name):
+    with opened() as jet:
+        filled(jet, name, 2)
+        running, released = [], []
+
+        def handler(message):
+            running.append(None)
+            eventually(count_is, running, 2)
+            if message.metadata.stream_seq == 1:
+                raise SystemExit(3)
+            eventually(count_is, released, 1)
+
+        def has_error():
+            return worker.error is not None
+
+        worker = Worker(jet, name, PATIENT, handler, concurrency=2)
+        worker.start()
+        eventually(has_error)
+        with pytest.raises(SystemExit) as raised:
+            worker.stop(timeout=0.1)
+        assert "a handler is still running" in str(raised.value.__context__)
+        released.append(None)
+        with pytest.raises(SystemExit):
+            worker.wait(timeout=300)
+
+
 def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     def leave(_):
         raise SystemExit(3)
