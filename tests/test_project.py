@@ -417,7 +417,8 @@ def test_each_constant_that_tests_change_is_there(path: str) -> None:
     for twin in ("js_async", "js_sync"):
         parts = re.sub(rf"^{TWIN}\b", twin, module).split(".")
         file = (ROOT if parts[0] == "examples" else SRC).joinpath(*parts).with_suffix(".py")
-        assert re.search(rf"^(from .* import .*\b)?{name}\b", text_of(file), re.MULTILINE), file
+        place = rf"^(from .* import .*\b{name}\b|    {name},$|{name}\b)"
+        assert re.search(place, text_of(file), re.MULTILINE), file
 
 
 def test_each_point_of_the_hooks_is_reached_and_tested() -> None:
