@@ -15,7 +15,7 @@ from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.on_failure import OnError
-from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES
+from twinstream.core.server_faults.delays import SPREADING, spreading_pauses
 from twinstream.core.server_faults.repeats import is_repeatable, pause_before_repeat
 from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.headers import encode_headers
@@ -348,21 +348,19 @@ class Api:
         The last request is sent `spreading` seconds after the first, or later if the program is
         held up. The call then raises `NoResponders`. `call` counts the repeats.
         """
-        end, is_last = Deadline.after(spreading), spreading <= 0
-        for longest in SPREADING_PAUSES:
+        pauses = spreading_pauses(spreading)
+        while True:
             try:
                 return self.transport.ask(
                     subject, headers, data, deadline, repeatable=repeatable, call=call
                 )
             except NoResponders:
-                pause = min(longest, end.remaining())
-                if is_last or deadline.remaining() <= pause:
+                pause = next(pauses, None)
+                if pause is None or deadline.remaining() <= pause:
                     raise
             sleep(pause)
-            is_last = end.expired()
             if call is not None:
                 call.attempts += 1
-        raise AssertionError("the pauses have no end")
 
     def _check_level(self) -> None:
         """Raise `Unsupported` if an API level is required and the server is older than 2.12.

@@ -21,8 +21,8 @@ from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
-from twinstream.core.deadline import Deadline, Seconds, seconds
-from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES, SPREADING_SURELY
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.server_faults.delays import SPREADING, SPREADING_SURELY, spreading_pauses
 from twinstream.core.wire.payload import P
 from twinstream.errors import NoResponders, TwinstreamError
 
@@ -279,12 +279,10 @@ class FetchCalls(Generic[P]):
 
     def _repeat_first_fetch(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
-        end = Deadline.after(self._spreading(patience))
-        pauses, is_last = iter(SPREADING_PAUSES), end.expired()
-        while isinstance(fetch.error, NoResponders) and not is_last:
-            sleep(min(next(pauses), end.remaining()))
-            # Even if the program was held up meanwhile, a fetch is sent after the end.
-            is_last = end.expired()
+        for pause in spreading_pauses(self._spreading(patience)):
+            if not isinstance(fetch.error, NoResponders):
+                break
+            sleep(pause)
             fetch = self._channels.fetch(limits, patience)
         return fetch
 
