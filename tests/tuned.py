@@ -47,6 +47,7 @@ CONSTANTS: Final = {
     "pipeline patience": "twinstream.spark.pipeline.runner._PATIENCE",
     "plain address": "twinstream.core.client.server_pool._PLAIN",
     "publisher look": "twin.publish.publisher._LOOK",
+    "pull sending": "twin.consume.pull_subscription._SENDING",
     "push silence": "twin.consume.push_buffer._SILENCE",
     "result skew": "twin.exactly_once.stored_results._SKEW",
     "second answer": "twinstream.core.wire.single_answers._SECOND",

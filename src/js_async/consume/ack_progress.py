@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import Final
 
-from js_async.client.transport import Box, Transport
+from js_async.client.transport import Transport
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message, delivery_of, frame_of, is_returned
+from js_async.consume.pull_subscription import PullChannel
 from js_async.consume.ready_messages import ReadyMessages
 from js_async.runtime.concurrency import Signal, Task, spawn
 from twinstream.core.consume.acks import IN_PROGRESS
@@ -57,7 +58,7 @@ class AckProgress:
         self._ready: Final = ready
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
-        self._box: Box | None = None
+        self._channel: PullChannel | None = None
         # The marks in the order of the mailbox. A mark counts only while its frame is there.
         self._marks: list[_Mark] = []
         self._keeper: Task | None = None
@@ -78,18 +79,18 @@ class AckProgress:
         run for longer than ack_wait, or the server would not redeliver to another client.
         """
 
-    def start(self, box: Box) -> None:
+    def start(self, channel: PullChannel) -> None:
         """Start the loop that reports progress, unless there is no ack_wait.
 
-        `box` is the mailbox of the iterator.
+        `channel` is that of the iterator.
         """
-        self._box = box
+        self._channel = channel
         if self._ready.ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
 
-    def resume(self, box: Box) -> None:
-        """Continue with a new mailbox after the previous one was closed."""
-        self._box = box
+    def resume(self, channel: PullChannel) -> None:
+        """Continue with a new channel after the previous one was closed."""
+        self._channel = channel
         self._marks = []
         self.gave_up = False
 
@@ -168,12 +169,12 @@ class AckProgress:
         """
         # Read `_marks` before the frames. A thread that takes the frames out meanwhile replaces
         # `_marks` by another list, so this mark is ignored.
-        box, marks = self._box, self._marks
-        if box is None:
+        channel, marks = self._channel, self._marks
+        if channel is None:
             return
-        frames = list(box.frames)
+        frames = list(channel.box.frames)
         if frames and (not marks or marks[-1][0] is not frames[-1]):
-            marks.append((frames[-1], self._ready.delivery(box)))
+            marks.append((frames[-1], self._ready.delivery(channel.box)))
 
     async def report(self, ack_wait: float) -> None:
         """Report progress of all messages now, except buffered messages that are late.
@@ -206,20 +207,20 @@ class AckProgress:
 
     async def give_up(self) -> None:
         """Close the mailbox. The iterator opens a new one when the caller takes a message again."""
-        box = self._box
-        if box is None or self.gave_up:
+        channel = self._channel
+        if channel is None or self.gave_up:
             return
         self._settled.clear()
         try:
             if not self._ended:
-                await self._transport.close_mailbox(box, settle=True)
+                await channel.close()
         finally:
             # Set this after the mailbox is closed. The mailbox then contains all messages that were
             # in flight, and the iterator takes them out before it changes to a new mailbox.
             self.gave_up = True
             self._settled.set()
             # Wake up callers that began to wait meanwhile.
-            box.signal.set()
+            channel.box.signal.set()
 
     async def settled(self) -> None:
         """Wait until no `give_up` is in progress, at most 2 s.
@@ -229,7 +230,7 @@ class AckProgress:
         await self._settled.sleep(Deadline.after(_CLOSE_TIME))
 
     async def _report_mailbox(self, now: float) -> None:
-        frames = list(self._box.frames) if self._box is not None else []
+        frames = list(self._channel.box.frames) if self._channel is not None else []
         rest = iter(frames)
         for delivery, count in _portions(tuple(self._marks), frames):
             mine = list(islice(rest, count))

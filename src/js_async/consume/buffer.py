@@ -239,7 +239,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             await self._return_rest(channel)
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
-        await self._transport.close_mailbox(channel.box, settle=True)
+        await channel.close()
         await self.progress.settled()
 
     async def _return_rest(self, channel: PullChannel) -> None:
@@ -271,7 +271,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
                 self._engine.stop()
             self.ready.taken_at = now
             if self._give_back:
-                self.progress.start(self._channel.box)
+                self.progress.start(self._channel)
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
@@ -304,7 +304,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         # Closing the old mailbox has ended all requests.
         engine.restored(monotonic())
         self._channel = fresh
-        self.progress.resume(fresh.box)
+        self.progress.resume(fresh)
         # Wake up any caller that still waits for the old mailbox.
         left.box.signal.set()
 
@@ -354,11 +354,16 @@ class MessageBuffer(ItemSource[Message[Any]]):
             if self._closed or self._is_stale(channel):
                 # `close` or `AckProgress` may have set the signal just before this code cleared it.
                 continue
+            # Read this before the mailbox: `drain` sets it after the last message has arrived.
+            is_drained = self._drained
             self._sort(channel, engine)
             if ready.messages:
                 continue
+            if HOOKS:
+                reached("source: found empty", self)
             await self._driver.carry_out(channel, engine, ready.has_waited)
-            if self._ends(channel, is_late):
+            self._check(channel, is_late)
+            if is_drained:
                 break
             # Ask before the wait, to save time between the arrival of a message and its return.
             may_skip_buffer = engine.may_pass()
@@ -393,7 +398,8 @@ class MessageBuffer(ItemSource[Message[Any]]):
         box = self._channel.box if self._channel is not None else None
         return self._driver.error or (box.error if box is not None else None)
 
-    def _ends(self, channel: PullChannel, is_late: bool) -> bool:
+    def _check(self, channel: PullChannel, is_late: bool) -> None:
+        """Raise the error that ended the buffer, if any; `NothingInTime` if the caller is late."""
         if self._driver.error is not None:
             raise self._driver.error
         channel.box.check()
@@ -403,7 +409,6 @@ class MessageBuffer(ItemSource[Message[Any]]):
             # Only statuses have arrived. A server that sends them without a pause must not delay
             # the timeout.
             raise NothingInTime("no message in time")
-        return self._drained
 
     def _take_directly(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.

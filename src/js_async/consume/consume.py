@@ -127,6 +127,9 @@ class Consuming(BackgroundWork):
     async def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are handled.
 
+        Messages that the server is about to send at this moment may be redelivered after the
+        consumer's `ack_wait`.
+
         Does nothing if the consumption has ended, or was never started, which causes a
         `RuntimeWarning`. If a handler calls `drain`, the call does not wait.
 

@@ -64,7 +64,11 @@ class Messages(Iteration[Message[P]]):
         return message
 
     async def drain(self) -> None:
-        """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""
+        """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once.
+
+        Messages that the server is about to send at this moment may be redelivered after the
+        consumer's `ack_wait`.
+        """
         if self._is_parents:
             return
         await self._buffer.drain()

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from js_async.api.api import Api
 from js_async.client.transport import Box
-from js_async.runtime.concurrency import shielded
+from js_async.runtime.concurrency import TimedLock, shielded
 from twinstream.core.consume.acks import nak
 from twinstream.core.consume.fetch import GRACE, Fetch
 from twinstream.core.consume.pin import Pins
@@ -27,6 +27,8 @@ __all__ = ["PullChannel", "PullChannels"]
 
 # The minimum timeout of a request that had to wait for the connection (seconds).
 _LEAST: Final = 0.1
+# The longest wait for a pull request that is being sent when its channel is closed (seconds).
+_SENDING: Final = 1.0
 _LOG: Final = Log("consumer")
 
 
@@ -54,6 +56,9 @@ class PullChannel:
         self.box: Final = box
         # The `epoch` of the transport when the current fetch sent its request.
         self.epoch = 0
+        # Held while a pull request is sent. See `close`.
+        self._sending: Final = TimedLock()
+        self._is_closed = False
         box.asks = subject
         box.owner = owner
 
@@ -64,11 +69,41 @@ class PullChannel:
     async def pull(
         self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits
     ) -> None:
-        """Publish a pull request."""
+        """Publish a pull request, unless the channel was closed meanwhile."""
+        transport, is_mine = self._api.transport, False
+        # Wait for the connection here, so that `close` need not wait for it.
+        await transport.ready(self._api.deadline())
+        try:
+            is_mine = await self._sending.acquire(self._api.deadline())
+            if not self._is_closed:
+                if HOOKS:
+                    reached("pull: before send", self)
+                await self._send(token, batch, max_bytes, limits)
+        finally:
+            self._sending.release(is_mine)
+
+    async def _send(
+        self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits
+    ) -> None:
         body = self._body(batch, max_bytes, limits)
         if self._api.transport.observers is not None or _LOG.debugs():
             self._note_pull(batch, max_bytes)
         await self._api.transport.send(self._subject, self.prefix + token, b"", body, True)
+
+    async def close(self) -> None:
+        """Unsubscribe. The mailbox then contains everything that the server sent.
+
+        No pull request is sent after the UNSUB: for a moment, the server would still deliver
+        messages for it. They would not arrive, and wait for their redelivery after ack_wait.
+        """
+        self._is_closed = True
+        transport, is_mine = self._api.transport, False
+        if transport.is_connected:
+            try:
+                is_mine = await self._sending.acquire(Deadline.after(_SENDING))
+            finally:
+                self._sending.release(is_mine)
+        await transport.close_mailbox(self.box, settle=True)
 
     def _note_pull(self, batch: int, max_bytes: int | None) -> None:
         from twinstream.core.log.events import PullSent
@@ -282,7 +317,7 @@ class PullChannels:
     async def _end(self, channel: PullChannel) -> None:
         transport = self._api.transport
         try:
-            await transport.close_mailbox(channel.box, settle=True)
+            await channel.close()
         finally:
             # Return the messages in the mailbox even if the call was interrupted, because no caller
             # can take them any more.

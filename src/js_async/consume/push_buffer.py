@@ -168,6 +168,8 @@ class PushBuffer(ItemSource[Message[Any]]):
             box.signal.clear()
             if self._closed:
                 break
+            # Read this before the mailbox: `drain` sets it after the last message has arrived.
+            is_drained = self._drained
             while (status := self._fill(box)) is not None:
                 await self._answer(status, box)
             if self._closed:
@@ -178,7 +180,10 @@ class PushBuffer(ItemSource[Message[Any]]):
             if box.frames:
                 # Another thread took the buffered messages. The next frame is a status.
                 continue
-            if self._ends(box):
+            if HOOKS:
+                reached("source: found empty", self)
+            self._check(box)
+            if is_drained:
                 break
             await self._watch(box)
             if is_late:
@@ -219,12 +224,11 @@ class PushBuffer(ItemSource[Message[Any]]):
             self._ready.append(message_of(frames.popleft(), delivery))
         return None
 
-    def _ends(self, box: Box) -> bool:
-        """Return whether the iterator was drained; raise the error that ended it, if any."""
+    def _check(self, box: Box) -> None:
+        """Raise the error that ended the iterator, if any."""
         box.check()
         if not self._drained and self._api.transport.is_closed:
             raise self._api.transport.closed_error()
-        return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:
         """Answer a status if it is a flow control request. All messages before it were taken.

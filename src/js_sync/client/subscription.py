@@ -15,6 +15,7 @@ from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.errors import IterationEnded
 
@@ -93,6 +94,8 @@ class SubscriptionBuffer:
         while box is not None:
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
+            # Read this before the mailbox: `end` sets it after the last message has arrived.
+            is_last = self._closed
             try:
                 frame = box.frames.popleft()
             except IndexError:
@@ -101,8 +104,11 @@ class SubscriptionBuffer:
                 if box.frames:
                     box.signal.set()
                 return CoreMessage(frame)
+            if HOOKS:
+                reached("source: found empty", self)
             self._emptied.set()
-            if self._ends(box):
+            self._check(box)
+            if is_last:
                 return None
             # If the wait ends early without a signal, another caller has cleared the signal and
             # taken the message. Then wait again.
@@ -110,8 +116,8 @@ class SubscriptionBuffer:
                 return None
         return None
 
-    def _ends(self, box: Box) -> bool:
-        """Return whether the subscription was closed; raise the error that ended it, if any."""
+    def _check(self, box: Box) -> None:
+        """Raise the error that ended the subscription, if any, unless it was closed."""
         closed, error = self._closed, box.error
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
@@ -121,7 +127,6 @@ class SubscriptionBuffer:
             box.signal.set()
         if error is not None and not closed:
             raise error
-        return closed
 
     def end(self) -> None:
         """End iterations after the buffered messages. Called when the mailbox is closed."""

@@ -240,7 +240,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
             self._return_rest(channel)
 
     def _close_mailbox(self, channel: PullChannel) -> None:
-        self._transport.close_mailbox(channel.box, settle=True)
+        channel.close()
         self.progress.settled()
 
     def _return_rest(self, channel: PullChannel) -> None:
@@ -272,7 +272,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
                 self._engine.stop()
             self.ready.taken_at = now
             if self._give_back:
-                self.progress.start(self._channel.box)
+                self.progress.start(self._channel)
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
@@ -305,7 +305,7 @@ class MessageBuffer(ItemSource[Message[Any]]):
         # Closing the old mailbox has ended all requests.
         engine.restored(monotonic())
         self._channel = fresh
-        self.progress.resume(fresh.box)
+        self.progress.resume(fresh)
         # Wake up any caller that still waits for the old mailbox.
         left.box.signal.set()
 
@@ -355,11 +355,16 @@ class MessageBuffer(ItemSource[Message[Any]]):
             if self._closed or self._is_stale(channel):
                 # `close` or `AckProgress` may have set the signal just before this code cleared it.
                 continue
+            # Read this before the mailbox: `drain` sets it after the last message has arrived.
+            is_drained = self._drained
             self._sort(channel, engine)
             if ready.messages:
                 continue
+            if HOOKS:
+                reached("source: found empty", self)
             self._driver.carry_out(channel, engine, ready.has_waited)
-            if self._ends(channel, is_late):
+            self._check(channel, is_late)
+            if is_drained:
                 break
             # Ask before the wait, to save time between the arrival of a message and its return.
             may_skip_buffer = engine.may_pass()
@@ -394,7 +399,8 @@ class MessageBuffer(ItemSource[Message[Any]]):
         box = self._channel.box if self._channel is not None else None
         return self._driver.error or (box.error if box is not None else None)
 
-    def _ends(self, channel: PullChannel, is_late: bool) -> bool:
+    def _check(self, channel: PullChannel, is_late: bool) -> None:
+        """Raise the error that ended the buffer, if any; `NothingInTime` if the caller is late."""
         if self._driver.error is not None:
             raise self._driver.error
         channel.box.check()
@@ -404,7 +410,6 @@ class MessageBuffer(ItemSource[Message[Any]]):
             # Only statuses have arrived. A server that sends them without a pause must not delay
             # the timeout.
             raise NothingInTime("no message in time")
-        return self._drained
 
     def _take_directly(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.

@@ -41,6 +41,7 @@ Point = Literal[
     "publish: before outcome",
     "publish: before recovery",
     "publish: before send",
+    "pull: before send",
     "push: before clear",
     "relay: before clear",
     "relay: stopping",
@@ -53,6 +54,7 @@ Point = Literal[
     "session: before notice",
     "session: before ready wait",
     "session: mailbox opened",
+    "source: found empty",
     "staging: before put",
     "task: started",
 ]

@@ -148,10 +148,17 @@ async def test_draining_works_on_what_is_here(opened, name):
         async def some():
             return seen
 
+        async def all_acknowledged():
+            return (await consumer.info()).ack_floor.stream_seq == len(seen)
+
         await eventually(some)
         await consuming.drain()
         assert seen == list(range(1, len(seen) + 1))
-        await eventually(settled, consumer, len(seen))
+        await eventually(all_acknowledged)
+        # The server would deliver a message at once that the drain has returned to it.
+        rest = await consumer.fetch(30, wait="none")
+        assert all(message.metadata.num_delivered == 1 for message in rest)
+        assert all(message.metadata.stream_seq > len(seen) for message in rest)
 
 
 async def test_a_long_handler_keeps_its_message(opened, name):
