@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import js_async as js
+from tests._async.flow import pause
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "has_consumers", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "has_consumers", "is_still", "settled", "waiting"]
 
 
 async def filled(jet, name, count):
@@ -30,6 +31,17 @@ async def settled(consumer, seq):
     """Return whether all messages up to a sequence, and no others, were acknowledged."""
     info = await consumer.info()
     return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
+
+
+async def is_still(consumer):
+    """Return whether everything that the server has delivered has arrived, most likely.
+
+    If a subscription ends earlier, the server drops what is still in its own queues. This is
+    redelivered after ack_wait only.
+    """
+    before = (await consumer.info()).delivered.consumer_seq
+    await pause(0.2)
+    return before and (await consumer.info()).delivered.consumer_seq == before
 
 
 async def waiting(consumer, count=1):

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import js_sync as js
+from tests._sync.flow import pause
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "has_consumers", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "has_consumers", "is_still", "settled", "waiting"]
 
 
 def filled(jet, name, count):
@@ -31,6 +32,17 @@ def settled(consumer, seq):
     """Return whether all messages up to a sequence, and no others, were acknowledged."""
     info = consumer.info()
     return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
+
+
+def is_still(consumer):
+    """Return whether everything that the server has delivered has arrived, most likely.
+
+    If a subscription ends earlier, the server drops what is still in its own queues. This is
+    redelivered after ack_wait only.
+    """
+    before = (consumer.info()).delivered.consumer_seq
+    pause(0.2)
+    return before and (consumer.info()).delivered.consumer_seq == before
 
 
 def waiting(consumer, count=1):

@@ -13,7 +13,7 @@ import js_async as js
 from js_async.consume.buffer import MessageBuffer
 from tests._async.flow import eventually, together
 from tests._async.scripted import scripted
-from tests._async.streams import filled, settled, waiting
+from tests._async.streams import filled, is_still, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
 from tests.inside import outstanding
@@ -425,6 +425,7 @@ async def test_leaving_gives_back_what_was_not_handed_over(opened, name):
         consumer = await stream.create_consumer(config)
         async with consumer.messages(max_messages=20) as messages:
             await (await messages.next()).ack()
+            await eventually(is_still, consumer)
         again = await consumer.fetch(19, timeout=10)
         assert sorted(message.metadata.stream_seq for message in again) == list(range(2, 21))
 
@@ -439,10 +440,10 @@ async def test_draining_hands_over_what_is_here(opened, name):
                 seen.append(message.metadata.stream_seq)
                 await message.ack()
                 if len(seen) == 3:
+                    await eventually(is_still, consumer)
                     await messages.drain()
-        assert seen == list(range(1, len(seen) + 1))
-        assert len(seen) >= 3
-        await eventually(settled, consumer, len(seen))
+        assert seen == list(range(1, 21))
+        await eventually(settled, consumer, 20)
 
 
 async def test_a_nak_brings_the_message_again(opened, name):

@@ -291,7 +291,8 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             async with Worker(jet, name, PATIENT, handler, **settings) as worker:
-                await eventually(count_is, seen, target, patience=30)
+                # What the server dropped at the previous end comes after ack_wait.
+                await eventually(count_is, seen, target, patience=90)
                 await together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1

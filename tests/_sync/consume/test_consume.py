@@ -14,7 +14,7 @@ import js_sync as js
 from js_sync.consume.buffer import MessageBuffer
 from tests._sync.flow import eventually, together
 from tests._sync.scripted import scripted
-from tests._sync.streams import filled, settled, waiting
+from tests._sync.streams import filled, is_still, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
 from tests.inside import outstanding
@@ -424,6 +424,7 @@ def test_leaving_gives_back_what_was_not_handed_over(opened, name):
         consumer = stream.create_consumer(config)
         with consumer.messages(max_messages=20) as messages:
             (messages.next()).ack()
+            eventually(is_still, consumer)
         again = consumer.fetch(19, timeout=10)
         assert sorted(message.metadata.stream_seq for message in again) == list(range(2, 21))
 
@@ -438,10 +439,10 @@ def test_draining_hands_over_what_is_here(opened, name):
                 seen.append(message.metadata.stream_seq)
                 message.ack()
                 if len(seen) == 3:
+                    eventually(is_still, consumer)
                     messages.drain()
-        assert seen == list(range(1, len(seen) + 1))
-        assert len(seen) >= 3
-        eventually(settled, consumer, len(seen))
+        assert seen == list(range(1, 21))
+        eventually(settled, consumer, 20)
 
 
 def test_a_nak_brings_the_message_again(opened, name):

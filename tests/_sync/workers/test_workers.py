@@ -292,7 +292,8 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             with Worker(jet, name, PATIENT, handler, **settings) as worker:
-                eventually(count_is, seen, target, patience=30)
+                # What the server dropped at the previous end comes after ack_wait.
+                eventually(count_is, seen, target, patience=90)
                 together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
