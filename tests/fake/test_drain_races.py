@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
+from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
 from tests.inside import api_of, held_of, open_push
@@ -121,3 +122,30 @@ def test_pulled_messages_that_arrive_during_the_last_look_are_returned(tuned):
             assert messages.next(timeout=LIMIT).metadata.stream_seq == 1
             with hooked("source: found empty", once(messages.drain)):
                 assert [each.metadata.stream_seq for each in messages] == [2]
+
+
+def test_the_last_message_is_handled_though_a_worker_has_just_found_none(tuned):
+    def script(peer: FakePeer) -> None:
+        peer.stop_answering()
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.reach("pulled")
+        late(peer, pull.reply, "$JS.ACK.S.c.1.1.1.1700000000000000000.0")
+
+    looked, seen = Event(), []
+
+    def hold(lane):
+        if not looked.is_set():
+            looked.set()
+            eventually(lambda: lane.ended)
+
+    tuned("session goodbye", LIMIT)
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        consumer = connection.jetstream().bind_consumer("S", "c")
+        consuming = consumer.consume(lambda message: seen.append(message.metadata.stream_seq))
+        with hooked("lane: found empty", hold):
+            consuming.start()
+            assert looked.wait(LIMIT)
+            eventually(lambda: server.reached("pulled"))
+            consuming.drain(timeout=LIMIT)
+    assert seen == [1]

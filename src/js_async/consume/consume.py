@@ -17,6 +17,7 @@ from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.order import Order
 from twinstream.core.deadline import NEVER, Seconds
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import BadArgument
 
 __all__ = ["Consuming"]
@@ -48,10 +49,14 @@ class _Lane:
         """Wait for a message and return it, or return None when the lane has ended and is empty."""
         while True:
             self.filled.clear()
+            # Read this before the queue: `end` sets it after the last message was put there.
+            is_last = self.ended
             try:
                 message = self.messages.popleft()
             except IndexError:
-                if self.ended:
+                if HOOKS:
+                    reached("lane: found empty", self)
+                if is_last:
                     # Set the signal again, so that the other workers end, too.
                     self.filled.set()
                     return None

@@ -25,6 +25,7 @@ Point = Literal[
     "group: change noted",
     "journal: before landed",
     "land: before tasks",
+    "lane: found empty",
     "letters: before removal",
     "letters: before tables",
     "link: before connect",
