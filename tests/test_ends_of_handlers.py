@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 
 import pytest
 
@@ -129,3 +130,47 @@ def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: Nats
         leader.start()
         leader.wait(timeout=30)
     assert done.is_set()
+
+
+def test_no_later_message_of_a_subject_begins_after_an_exit(server: NatsServer) -> None:
+    """The worker has not stopped yet: it reports first why it ends."""
+    seen: list[int] = []
+
+    def leave(message: js_sync.Message) -> None:
+        seen.append(message.metadata.stream_seq)
+        eventually(lambda: worker.waiting)
+        sys.exit(3)
+
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(StreamConfig(name="LATER", subjects=["later"]))
+        for _ in range(5):
+            jet.publish("later")
+        worker = Worker(
+            jet, "LATER", CONSUMER, leave, order="subject", concurrency=2,
+            on_report=lambda _: time.sleep(0.3),
+        )  # fmt: skip
+        with pytest.raises(SystemExit, match="3"):
+            worker.run(signals=False)
+        jet.delete_stream("LATER")
+    assert seen == [1]
+
+
+def test_a_release_of_another_thread_is_no_loss(server: NatsServer) -> None:
+    class Overtaken(Lease):
+        @property
+        def is_held(self) -> bool:
+            done: list[bool] = []
+            thread = threading.Thread(target=lambda: done.append(self.release(timeout=10)))
+            self.__class__ = Lease
+            thread.start()
+            thread.join(20)
+            return self.is_held
+
+    with js_sync.connect(server.url) as nc:
+        place = Coordination(nc.jetstream(), "LEAVES", create=True)
+        lease = place.lock("a").try_acquire()
+        assert lease is not None
+        lease.__class__ = Overtaken
+        assert lease.lost is None
+        assert not lease.is_held

@@ -354,7 +354,8 @@ class Connection(Closable, BlockHint):
 
     def _drain_subscriptions(self, deadline: Deadline) -> None:
         listed, self._subscriptions = self._subscriptions, {}
-        buffers = [each for weak in listed.values() if (each := weak()) is not None]
+        # Another thread may still add a subscription.
+        buffers = [each for weak in list(listed.values()) if (each := weak()) is not None]
         boxes = [box for each in buffers if (box := each.box) is not None]
         try:
             # Close all mailboxes at once. Closing each by itself would take a round trip for each.

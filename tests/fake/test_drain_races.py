@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 import js_sync as js
+from js_sync.consume.delivery import Delivery
+from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
+from js_sync.consume.ready_messages import ReadyMessages
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
@@ -149,3 +153,54 @@ def test_the_last_message_is_handled_though_a_worker_has_just_found_none(tuned):
             eventually(lambda: server.reached("pulled"))
             consuming.drain(timeout=LIMIT)
     assert seen == [1]
+
+
+def test_events_that_arrive_during_the_last_look_are_returned():
+    advisory = b'{"type":"io.nats.jetstream.advisory.v1.stream_action"}'
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        subject = peer.expect(r"^SUB \$JS\.EVENT").subject.replace("*", "x").replace(">", "x")
+        peer.wait_for("deliver")
+        peer.message(subject, advisory)
+        peer.until_left(timeout=LIMIT)
+
+    def last():
+        server.tell("deliver")
+        eventually(lambda: events.buffered)
+        events.close()
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        events = connection.jetstream().events(stream_name="S").__enter__()
+        with hooked("source: found empty", once(last)):
+            assert len(list(events)) == 1
+
+
+def test_a_late_message_that_another_thread_notes_later_is_still_wanted():
+    """With `stop_after`, the iteration would end one message too early."""
+    wanted = []
+
+    class Overtaken(Delivery):
+        @property
+        def late_at(self):
+            engine.budget.buffered = 1
+            ready.settle(engine)
+            engine.budget.buffered = 0
+            return 0.0
+
+        @late_at.setter
+        def late_at(self, _):
+            pass
+
+    engine = SimpleNamespace(
+        budget=SimpleNamespace(buffered=1),
+        still_wanted=None,
+        handed_over=lambda *_: None,
+        note_wanted=wanted.append,
+    )
+    ready = ReadyMessages(None, 30, 5.0)
+    ready.messages.append(Message((b"a", b"b", 0, b""), Overtaken(None, 0.0, 30, 5.0)))
+    ready.reserved = 0
+    assert ready.take_nowait() is None
+    ready.settle(engine)
+    assert sum(wanted) == 0

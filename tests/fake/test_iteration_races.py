@@ -467,3 +467,30 @@ def test_the_end_of_the_events_of_a_connection_stays_the_end():
         assert [type(event) for event in taken] == [js.Closed]
         with pytest.raises(js.IterationEnded):
             events.next(timeout=1)
+
+
+def test_all_who_wait_for_events_of_a_connection_end():
+    """Another thread takes the last event between two statements of the one that looks."""
+    with FakeServer(silent) as server:
+        connection = js.connect(server.url)
+        events = connection.events()
+        connection.close()
+        with hooked("events: before look", once(lambda: list(events))):
+            with beside(lambda: list(events)) as came:
+                pass
+        assert came == [[]]
+
+
+def test_a_sleeper_looks_again_though_the_flag_was_cleared_at_once():
+    """Otherwise it would keep an outdated deadline, for example that before a retry was due."""
+    flag = Signal()
+    interval = sys.getswitchinterval()
+    with beside(lambda: flag.sleep(Deadline.after(30))) as woken:
+        eventually(lambda: flag.sleepers)
+        # No other thread runs between the two calls.
+        sys.setswitchinterval(60)
+        flag.set()
+        flag.clear()
+        sys.setswitchinterval(interval)
+        eventually(lambda: woken, patience=20)
+    assert woken == [False]

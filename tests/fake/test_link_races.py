@@ -448,3 +448,32 @@ def test_a_signal_handler_wakes_the_thread_that_it_interrupts():
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+def test_a_loss_that_is_reported_while_the_keeper_looks_is_noticed():
+    def lost(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.wait_for("cut")
+        peer.reset()
+
+    def restored(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.reach("restored")
+        peer.until_left(timeout=30)
+
+    looked = []
+
+    def cut(keeper):
+        if not looked and not keeper.connection_lost.is_set():
+            looked.append(True)
+            server.tell("cut")
+            eventually(keeper.connection_lost.is_set)
+
+    with FakeServer(lost, restored) as server:
+        with js.connect(server.url, ping_interval=0.1) as connection:
+            listening = connection.subscribe("x")
+            # This thread reads, so it notices the loss.
+            with hooked("keeper: before clear", cut), beside(lambda: listening.next(timeout=30)):
+                eventually(lambda: server.reached("restored"))
+                listening.close()
+    assert looked

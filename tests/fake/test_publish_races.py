@@ -245,3 +245,33 @@ def test_two_threads_never_give_a_message_its_first_dict():
     """The reason is described at `InFlight`."""
     entry = InFlight(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
     assert not hasattr(entry, "__dict__")
+
+
+def test_a_message_that_failed_before_it_was_sent_is_not_sent():
+    """The connection is lost after the message was counted, and restored before it is sent."""
+
+    def lost(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.wait_for("cut")
+        peer.reset()
+
+    def restored(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    def cut(entry):
+        server.tell("cut")
+        eventually(lambda: entry.outcome)
+
+    with (
+        FakeServer(lost, restored) as server,
+        js.connect(server.url) as connection,
+        connection.jetstream().publisher(timeout=30, raise_failures=False) as publisher,
+    ):
+        with hooked("publish: before send", cut):
+            handle = publisher.send("orders")
+        with pytest.raises(js.ConnectionLost):
+            handle.result()
+        assert connection.stats.connects == 2
+        connection.flush()
+        assert server.operations(ORDERS) == []

@@ -55,9 +55,15 @@ class ConnectionEvents(LoopHint):
 
     async def _take_event(self, deadline: Deadline) -> ConnectionEvent | None:
         """Return the next event, or None at the deadline and after the end."""
-        while not self._ended:
-            # Clear the signal before reading the queue, so that no arrival is missed.
+        while True:
+            # Clear the signal before reading the state, so that no change is missed.
             self._signal.clear()
+            if HOOKS:
+                reached("events: before look", self)
+            if self._ended:
+                # Set the signal again, so that the other waiting callers end, too.
+                self._signal.set()
+                return None
             try:
                 event = self._events.popleft()
             except IndexError:
@@ -76,7 +82,6 @@ class ConnectionEvents(LoopHint):
             # taken the event. Then wait again.
             if not await self._transport.wait(self._signal, deadline) and deadline.expired():
                 return None
-        return None
 
     def __aiter__(self) -> Self:
         return self

@@ -169,7 +169,10 @@ class Subscriptions:
         """Stop passing messages to a mailbox or its sink, and wake up the mailbox's owner."""
         self._sinks.pop(box.sid, None)
         self._silent.discard(box.sid)
-        self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
+        # Remove it alone: another thread may add or remove one meanwhile.
+        for cutter in list(self._cutters):
+            if cutter.sid == box.sid:
+                self._cutters.remove(cutter)
         self.parser.forget(box.sid)
         box.signal.set()
 

@@ -15,6 +15,7 @@ from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.consume.advisories import Event, read_event
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.protocol import Frame, Sink
@@ -118,13 +119,17 @@ class _EventBuffer(ItemSource[Event]):
         while True:
             # Clear the signal before reading the queue, so that no arrival is missed.
             self._signal.clear()
+            # Read this before the queue: `close` sets it after the last event has arrived.
+            is_last = self._closed
             try:
                 frame, missed = self._frames.popleft()
             except IndexError:
                 pass
             else:
                 return read_event(frame, missed, self._reconnected())
-            if self._closed:
+            if HOOKS:
+                reached("source: found empty", self)
+            if is_last:
                 return None
             self._check()
             slice_ = deadline.earlier(monotonic() + _LOOK)
@@ -143,10 +148,12 @@ class _EventBuffer(ItemSource[Event]):
 
     async def close(self) -> None:
         """Unsubscribe. `take` still returns the buffered events."""
-        self._closed = True
-        while self._boxes:
-            await self._transport.close_mailbox(self._boxes.pop())
-        self._signal.set()
+        try:
+            while self._boxes:
+                await self._transport.close_mailbox(self._boxes.pop())
+        finally:
+            self._closed = True
+            self._signal.set()
 
 
 class Events(Iteration[Event]):

@@ -185,15 +185,17 @@ class MessageBuffer(ItemSource[Message[Any]]):
         self._draining = True
         if self._engine is not None:
             self._engine.stop()
-        channel = self._channel
+        closed: PullChannel | None = None
         try:
-            if channel is not None:
+            # A caller that began earlier may replace the channel meanwhile.
+            while (channel := self._channel) is not closed and channel is not None:
+                closed = channel
                 await self._close_mailbox(channel)
         finally:
             # Set this after the mailbox is closed, so that callers get the messages in flight.
             self._drained = True
-            if channel is not None:
-                channel.box.signal.set()
+            if self._channel is not None:
+                self._channel.box.signal.set()
 
     async def close(self) -> None:
         """End the buffer, and return its messages to the server with a NAK."""

@@ -162,11 +162,14 @@ class ReadyMessages:
         taken = engine.budget.buffered - len(self.messages)
         if taken:
             engine.handed_over(self._size_of(taken), monotonic(), taken)
-            late = len(self._late_unsettled)
-            for _ in range(late):
-                self._late_unsettled.popleft()
-            engine.note_wanted(taken - late)
             self.has_waited = False
+        # Another thread notes a late message only after it has taken it, perhaps after the last
+        # call of this method.
+        late = len(self._late_unsettled)
+        for _ in range(late):
+            self._late_unsettled.popleft()
+        if taken or late:
+            engine.note_wanted(taken - late)
         wanted = engine.still_wanted
         if wanted is not None and len(self.messages) > wanted:
             self._drop_surplus(engine, wanted)
@@ -178,7 +181,11 @@ class ReadyMessages:
         server may answer the first request, too.
         """
         while len(self.messages) > max(0, wanted):
-            self._surplus.append(self.messages.pop())
+            try:
+                self._surplus.append(self.messages.pop())
+            except IndexError:
+                # Another thread closes the buffer, and returns the messages to the server.
+                return
             engine.handed_over(self.sizes.pop() if self.sizes else 0, monotonic())
 
     def _size_of(self, count: int) -> int:

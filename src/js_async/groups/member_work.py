@@ -13,6 +13,7 @@ from js_async.groups.member_worker import MemberWorker
 from js_async.runtime.concurrency import Handler, Signal
 from js_async.workers.settings import WorkSettings
 from twinstream.core.groups.names import GroupNames
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.errors import ConsumerExists
 from twinstream.models import ConsumerConfig
 
@@ -120,8 +121,13 @@ class MemberWork:
         worker = MemberWorker(
             self._jet, consumer, settings.handler, settings.settings, self._woken, floors
         )
-        await worker.start()
+        # Set this first, because a handler may run before `start` has returned.
         self.worker = worker
+        async with AsyncOnFailure(self._forget):
+            await worker.start()
+
+    async def _forget(self) -> None:
+        self.worker = None
 
     async def stop(self) -> None:
         """Stop the worker, and wait until its handlers have ended. Raises the error of the work."""

@@ -249,7 +249,8 @@ class BucketStreams:
         found = await self._get(request, False, deadline)
         if least and (found is None or found.seq < least) and self._written.get(key) == least:
             # The write was removed, or the bucket was re-created.
-            del self._written[key]
+            # Another thread may have found the same.
+            self._written.pop(key, None)
         return found
 
     async def _look_again(self, deadline: Deadline) -> None:

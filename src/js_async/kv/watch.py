@@ -332,6 +332,18 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 pass
         return None
 
+    async def take_initial(self) -> S | CaughtUp | None:
+        """Return the next initial value as `take` does.
+
+        Return `CAUGHT_UP` if another caller has taken the last one while this one waited for it.
+        """
+        has_turn = False
+        try:
+            has_turn = await self.acquire(NEVER)
+            return CAUGHT_UP if self.is_current else await self._take_next(NEVER)
+        finally:
+            self.turn.release(has_turn)
+
     async def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
         """Return the next result or `CAUGHT_UP`, or None if the watch was closed.
 
@@ -577,7 +589,7 @@ class StateWatch(Closable, BlockHint, LoopHint, Generic[R]):
         """
         steps = self._steps
         while not steps.is_current:
-            step = steps.take_nowait() or await steps.take(NEVER)
+            step = steps.take_nowait() or await steps.take_initial()
             if step is None or isinstance(step, CaughtUp):
                 return
             yield step

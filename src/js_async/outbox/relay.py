@@ -11,7 +11,7 @@ from js_async.extension import BackgroundWork, api_of
 from js_async.outbox.sender import OutboxSender
 from js_async.outbox.store import OutboxStore
 from js_async.outbox.store_calls import StoreCalls
-from js_async.runtime.concurrency import Signal
+from js_async.runtime.concurrency import Signal, TimedLock
 from twinstream.core.deadline import NEVER, Backoff, Deadline, Failures, Seconds, seconds
 from twinstream.core.exactly_once.outbox import OutboxReport
 from twinstream.core.hooks import HOOKS, reached
@@ -69,6 +69,8 @@ class OutboxRelay(BackgroundWork):
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         self._failures: Final = Failures(Backoff(self._poll, max(self._poll, _LONGEST_PAUSE)))
         self._awake: Final = Signal()
+        # Held by the call of `flush` that uses the outbox.
+        self._turn: Final = TimedLock()
         self._is_flushing = False
         self._sender: Final = OutboxSender(
             StoreCalls(store),
@@ -171,7 +173,8 @@ class OutboxRelay(BackgroundWork):
     async def flush(self, *, timeout: Seconds | None = None) -> int:
         """Store all pending events; return how many were stored.
 
-        Refused events, and other events of their keys, stay in the outbox.
+        Refused events, and other events of their keys, stay in the outbox. If several tasks or
+        threads flush, one waits for the other.
 
         Args:
             timeout: The time limit in seconds; None waits without limit. The call may take longer,
@@ -179,15 +182,24 @@ class OutboxRelay(BackgroundWork):
 
         Raises:
             PublishFailures: Events were refused, and there is no `on_report`.
-            RequestTimeout: Events were still pending at the timeout. The error names the last
-                failure.
+            RequestTimeout: Events were still pending at the timeout, or another flush was running.
+                The error names the last failure.
             TwinstreamError: `stop` was called while events were pending.
             BadArgument: The relay was started, and works in the background.
         """
         if self._is_started:
             raise BadArgument("the relay was started and works in the background")
+        deadline, has_turn = Deadline.after(timeout), False
+        try:
+            has_turn = await self._turn.acquire(deadline)
+            if not has_turn:
+                raise RequestTimeout("another call of `flush` has not ended in time")
+            return await self._flush(deadline)
+        finally:
+            self._turn.release(has_turn)
+
+    async def _flush(self, deadline: Deadline) -> int:
         self._is_flushing = True
-        deadline = Deadline.after(timeout)
         before = self.stored
         try:
             while True:

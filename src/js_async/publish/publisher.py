@@ -167,8 +167,13 @@ class Publisher(Leaving):
 
     async def _open(self) -> None:
         async with self._lock:
+            self._check_open()
             if self._keeper is None:
                 await self._start()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConnectionClosed("the publisher is closed")
 
     async def _start(self) -> None:
         """Open the inbox and start the task or thread that looks after messages in flight."""
@@ -269,8 +274,7 @@ class Publisher(Leaving):
         """Count a message into the window. Return False if the window is full."""
         size = entry.size
         async with self._lock:
-            if self._closed:
-                raise ConnectionClosed("the publisher is closed")
+            self._check_open()
             released = self._work.released
             while released:
                 self._bytes -= released.popleft()

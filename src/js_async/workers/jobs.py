@@ -25,6 +25,8 @@ class Job:
     tries: int = 0
     deliveries: int = 0
     """Delivery count of the last redelivery since the message was received, or 0."""
+    is_claimed: bool = False
+    """Whether a redelivery is being skipped, because this job counts for it."""
 
     @property
     def is_over(self) -> bool:
@@ -93,7 +95,7 @@ class JobsHere:
             if len(self._over) > self._most:
                 del self._over[next(iter(self._over))]
 
-    def waiting(self, message: Message) -> Message | None:
+    def claimed(self, message: Message) -> Job | None:
         """Record a redelivery; return the earlier delivery if it is queued or being handled.
 
         Returns None otherwise. An acknowledgement of the earlier delivery counts for both
@@ -107,8 +109,8 @@ class JobsHere:
         # must then be handled again.
         if about.num_delivered <= job.message.metadata.num_delivered:
             return None
-        job.deliveries = about.num_delivered
-        return job.message
+        job.deliveries, job.is_claimed = about.num_delivered, True
+        return job
 
     def is_over(self, message: Message) -> bool:
         """Return whether a message is a redelivery of a message that was finished a moment ago.

@@ -111,7 +111,8 @@ class _Collecting(BackgroundWork):
 
     async def _run_work(self) -> None:
         await super()._run_work()
-        for ended in self._users:
+        # A user may leave meanwhile.
+        for ended in list(self._users):
             ended.set()
 
     async def _request_stop(self) -> None:

@@ -18,6 +18,7 @@ from weakref import ref
 from js_sync.runtime.concurrency import Signal, Task, before_exit, spawn
 from js_sync.runtime.socket_link import Link
 from twinstream.core.deadline import Deadline
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.on_failure import OnFailure
 from twinstream.errors import (
     ConnectionClosed,
@@ -229,7 +230,11 @@ def _step_until_closed(
             upkeep = of()
             if upkeep is not None and not upkeep.session.is_closed:
                 broke = connection_lost.is_set()
-                connection_lost.clear()
+                if HOOKS:
+                    reached("keeper: before clear", upkeep)
+                if broke:
+                    # Otherwise this could clear a loss that another thread reports just now.
+                    connection_lost.clear()
                 upkeep.step(broke)
     except Exception as error:
         # Reconnecting is off or was given up: close the session with this reason.

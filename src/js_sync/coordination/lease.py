@@ -104,7 +104,8 @@ class Lease(BlockHint):
     @property
     def lost(self) -> LeaseLost | None:
         """The reason why the lease was lost; None while it is held, and after a release."""
-        if self._error is None and not self._leaving and not self.is_held:
+        # Read `_leaving` last: another thread may begin the release meanwhile.
+        if self._error is None and not self.is_held and not self._leaving:
             return self._why()
         return self._error
 

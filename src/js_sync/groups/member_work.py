@@ -14,6 +14,7 @@ from js_sync.groups.member_worker import MemberWorker
 from js_sync.runtime.concurrency import Handler, Signal
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.groups.names import GroupNames
+from twinstream.core.on_failure import OnFailure
 from twinstream.errors import ConsumerExists
 from twinstream.models import ConsumerConfig
 
@@ -121,8 +122,13 @@ class MemberWork:
         worker = MemberWorker(
             self._jet, consumer, settings.handler, settings.settings, self._woken, floors
         )
-        worker.start()
+        # Set this first, because a handler may run before `start` has returned.
         self.worker = worker
+        with OnFailure(self._forget):
+            worker.start()
+
+    def _forget(self) -> None:
+        self.worker = None
 
     def stop(self) -> None:
         """Stop the worker, and wait until its handlers have ended. Raises the error of the work."""

@@ -125,6 +125,8 @@ class _Follower(Generic[V]):
         self._has_key: Final = has_key
         self.error: BaseException | None = None
         """The error that ended the work, or None."""
+        self.revision = 0
+        """The revision up to which all changes are in the entries."""
         self.is_over = False
         """Whether the cache was closed, or the work has ended."""
         self.is_dropped = False
@@ -137,10 +139,12 @@ class _Follower(Generic[V]):
                 try:
                     step = self._watch.take(Deadline.after(_LOOK))
                 except RequestTimeout:
+                    self.note_revision()
                     continue
                 if step is None:
                     break
                 self._add(step)
+                self.note_revision()
             if self.is_dropped:
                 self._watch.close()
         except Exception as error:
@@ -149,6 +153,10 @@ class _Follower(Generic[V]):
                 self._report(WorkEnded(f"the cache of bucket {self._bucket}", error))
         finally:
             self.is_over = True
+
+    def note_revision(self) -> None:
+        """Update `revision`. Called when everything that the watch has returned is added."""
+        self.revision = returned_revision(self._watch)
 
     def _add(self, step: Entry[V] | CaughtUp) -> None:
         generation = self._watch.state.generation
@@ -221,6 +229,7 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             if _has_key(self._codecs, step):
                 self._entries.delivered(step, watch.state.generation)
         self._entries.caught_up(watch.state.generation)
+        self._follower.note_revision()
         self._task = spawn(self._follower.run, "twinstream-key-value-cache")
 
     def __del__(self) -> None:
@@ -254,8 +263,8 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
 
     @property
     def revision(self) -> int:
-        """The revision up to which the watch has delivered all changes."""
-        return returned_revision(self._watch)
+        """The revision up to which the cache has all changes."""
+        return self._follower.revision
 
     def entry(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value.

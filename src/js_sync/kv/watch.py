@@ -333,6 +333,18 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 pass
         return None
 
+    def take_initial(self) -> S | CaughtUp | None:
+        """Return the next initial value as `take` does.
+
+        Return `CAUGHT_UP` if another caller has taken the last one while this one waited for it.
+        """
+        has_turn = False
+        try:
+            has_turn = self.acquire(NEVER)
+            return CAUGHT_UP if self.is_current else self._take_next(NEVER)
+        finally:
+            self.turn.release(has_turn)
+
     def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
         """Return the next result or `CAUGHT_UP`, or None if the watch was closed.
 
@@ -576,7 +588,7 @@ class StateWatch(Closable, BlockHint, LoopHint, Generic[R]):
         """
         steps = self._steps
         while not steps.is_current:
-            step = steps.take_nowait() or steps.take(NEVER)
+            step = steps.take_nowait() or steps.take_initial()
             if step is None or isinstance(step, CaughtUp):
                 return
             yield step

@@ -170,6 +170,9 @@ class Pipeline:
         """Send a message if that needs no waiting. If the result is False, call `send`."""
         if HOOKS:
             reached("publish: before send", entry)
+        if entry.outcome is not None:
+            # The connection was lost after `expect`, which has failed the message: do not send it.
+            return True
         self._waiting[entry.reply] = entry
         return self._transport.write(entry.subject, entry.reply, entry.headers, entry.data)
 
@@ -190,6 +193,10 @@ class Pipeline:
                     transport.ready(Deadline(self._end(entry)))
                 finally:
                     self._unsent.discard(reply)
+                if entry.outcome is not None:
+                    # As in `write`: `note` has failed it before it was in `_unsent`.
+                    self.forget(entry)
+                    return
                 transport.send(entry.subject, reply, entry.headers, entry.data)
             except TwinstreamError as error:
                 self._act(entry, self._engine(entry).unsent(error, self._left(entry)))

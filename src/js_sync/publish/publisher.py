@@ -168,8 +168,13 @@ class Publisher(Leaving):
 
     def _open(self) -> None:
         with self._lock:
+            self._check_open()
             if self._keeper is None:
                 self._start()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConnectionClosed("the publisher is closed")
 
     def _start(self) -> None:
         """Open the inbox and start the task or thread that looks after messages in flight."""
@@ -270,8 +275,7 @@ class Publisher(Leaving):
         """Count a message into the window. Return False if the window is full."""
         size = entry.size
         with self._lock:
-            if self._closed:
-                raise ConnectionClosed("the publisher is closed")
+            self._check_open()
             released = self._work.released
             while released:
                 self._bytes -= released.popleft()

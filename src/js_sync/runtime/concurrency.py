@@ -174,13 +174,16 @@ class Signal:
         self.raised = False
 
     def sleep(self, deadline: Deadline) -> bool:
-        """Wait until the flag is set or the deadline has passed; return whether it is set."""
-        while not self.raised:
-            if deadline.expired():
-                return False
+        """Wait until the flag is set or the deadline has passed; return whether it is set.
+
+        Like in the asyncio twin, the result is False if another thread cleared the flag just after
+        it was set: the caller then looks again, and waits until its next deadline.
+        """
+        while not self.raised and not deadline.expired():
             with Gate(self) as gate:
-                gate.pause(deadline.remaining())
-        return True
+                if gate.pause(deadline.remaining()):
+                    break
+        return self.raised
 
 
 class TimedLock:
@@ -408,11 +411,13 @@ class Gate:
     def __exit__(self, *_: object) -> None:
         self._signal.sleepers.remove(self.lock)
 
-    def pause(self, timeout: float) -> None:
-        """Wait until `open_gate` is called, for at most `timeout` seconds."""
+    def pause(self, timeout: float) -> bool:
+        """Wait until `open_gate` is called, for at most `timeout` seconds.
+
+        Return whether the signal was set.
+        """
         # The signal may have been set before the gate was in the signal's list of sleepers.
-        if not self._signal.is_set():
-            self.lock.acquire(timeout=min(timeout, LONGEST))
+        return self._signal.is_set() or self.lock.acquire(timeout=min(timeout, LONGEST))
 
 
 class Detachable(Protocol):

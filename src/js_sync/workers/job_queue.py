@@ -68,14 +68,14 @@ class JobQueue:
                 self._emptied.sleep(NEVER)
         return False
 
-    def earlier(self, message: Message) -> tuple[Message | None, bool]:
+    def earlier(self, message: Message) -> tuple[Job | None, bool]:
         """Look for an earlier delivery of a redelivered message.
 
         Return the earlier delivery if it is waiting or being handled, otherwise None; and whether
-        an earlier delivery is finished.
+        an earlier delivery is finished. The caller sets `is_claimed` of the former to False.
         """
         with self._lock:
-            return self._here.waiting(message), self._here.is_over(message)
+            return self._here.claimed(message), self._here.is_over(message)
 
     def add(self, message: Message) -> None:
         """Add a message."""
@@ -99,6 +99,8 @@ class JobQueue:
                 self._filled.set()
                 return None
             with self._lock:
+                if self.is_closed:
+                    continue
                 taken = self._queue.take(monotonic())
                 wake_at = self._queue.wake_at
                 more = self._queue.has_free
@@ -108,6 +110,19 @@ class JobQueue:
             if taken is not None:
                 return taken
             self._filled.sleep(NEVER.earlier(wake_at))
+
+    def leaves_late(self, job: Job) -> bool:
+        """Return whether a message is late, so that its redelivery is handled instead of it.
+
+        Another task or thread may have found the job for this redelivery: then the job counts.
+        """
+        if job.tries or not job.message.is_late:
+            return False
+        with self._lock:
+            if job.is_claimed:
+                return False
+            self._here.done(job)
+            return True
 
     def done(self, key: Hashable, job: Job) -> None:
         """Record that a message is no longer in the worker."""

@@ -112,7 +112,8 @@ class _Collecting(BackgroundWork):
 
     def _run_work(self) -> None:
         super()._run_work()
-        for ended in self._users:
+        # A user may leave meanwhile.
+        for ended in list(self._users):
             ended.set()
 
     def _request_stop(self) -> None:

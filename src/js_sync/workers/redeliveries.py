@@ -52,8 +52,11 @@ class Redeliveries:
             if is_over:
                 message.ack()
             elif earlier is not None:
-                # The server now waits for another `ack_wait` before it redelivers the message.
-                earlier.in_progress()
+                try:
+                    # The server waits for another `ack_wait` before it redelivers the message.
+                    earlier.message.in_progress()
+                finally:
+                    earlier.is_claimed = False
         return is_over or earlier is not None
 
     def _refresh_settings(self) -> None:

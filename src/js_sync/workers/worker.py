@@ -350,6 +350,10 @@ class Worker(BackgroundWork):
         delay: float | None = None
         try:
             delay = self._attempt(job)
+        except BaseException:
+            # The worker ends. The next message of the key, which is free below, must not begin.
+            self._jobs.close()
+            raise
         finally:
             if delay is None:
                 self._release(job)
@@ -360,8 +364,7 @@ class Worker(BackgroundWork):
     def _attempt(self, job: Job) -> float | None:
         """Call the handler once. Return the seconds until this worker retries, or None."""
         message = job.message
-        if message.is_late and not job.tries:
-            # The server redelivers the message, or has redelivered it.
+        if self._jobs.leaves_late(job):
             return None
         if message._place is not None and self._skips(job):
             return None

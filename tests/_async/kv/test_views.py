@@ -326,6 +326,31 @@ async def test_a_cache_reads_what_it_writes(opened, name):
         assert [each async for each in jet.bind_stream(made.stream_name).consumer_names()] == []
 
 
+async def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
+    """Another thread may look while a revision that has arrived is decoded."""
+
+    class Looking(Zipped):
+        def decode(self, data):
+            for cache in caches:
+                looked.append(cache.revision)
+            return super().decode(data)
+
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made, caches, looked = plain.with_codecs(value=Looking()), [], []
+        await made.put("a", b"1")
+        async with made.cached() as cache:
+            assert cache.revision == 1
+            caches.append(cache)
+            await made.put("a", b"2")
+
+            async def is_followed():
+                return cache.revision == 2
+
+            await eventually(is_followed)
+            assert (looked, cache["a"]) == ([1], b"2")
+
+
 async def test_a_cache_sees_what_others_write(opened, name):
     async with opened() as jet:
         made = (await bucket(jet, name)).typed(int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import chain
 
 import pytest
 
@@ -194,6 +195,14 @@ async def test_the_initial_values_can_be_iterated_over(opened, name):
         async with made.watch() as watch:
             assert [each.key async for each in watch.initial()] == ["a", "b", "c"]
             assert [each.key async for each in watch.initial()] == []
+        async with made.watch() as watch:
+
+            async def initial():
+                return [each.key async for each in watch.initial()]
+
+            # Callers that wait for another initial value end with the last one.
+            found = await together(*[initial] * 3)
+            assert sorted(chain.from_iterable(found)) == ["a", "b", "c"]
             await made.put("d", b"")
             async for entry in watch:
                 assert entry.key == "d"

@@ -15,7 +15,7 @@ import pytest
 import js_async as js
 from js_async.outbox import OutboxRelay, SqliteOutbox, UnsuitableSettings
 from js_async.runtime.concurrency import Signal, spawn
-from tests._async.flow import eventually
+from tests._async.flow import eventually, together
 from tests.descriptors import open_files
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
@@ -195,6 +195,15 @@ async def test_stopped_flush_reports_it(opened, name, path, tuned, key):
         other = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
         assert await other.flush(timeout=60) == 20 - relay.stored
         assert outbox.waiting() == 0
+
+
+async def test_flushes_at_the_same_time_wait_for_each_other(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        relay = OutboxRelay(jet, added(path, [f"{name}.{n}" for n in range(20)]), name, by="id")
+        counts = await together(*[relay.flush] * 4)
+        assert (sorted(counts), relay.stored) == ([0, 0, 0, 20], 20)
+        assert len(await stored(stream)) == 20
 
 
 async def test_a_stop_before_a_flush_has_no_effect(opened, name, path):

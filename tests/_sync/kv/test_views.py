@@ -325,6 +325,31 @@ def test_a_cache_reads_what_it_writes(opened, name):
         assert [each for each in jet.bind_stream(made.stream_name).consumer_names()] == []
 
 
+def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
+    """Another thread may look while a revision that has arrived is decoded."""
+
+    class Looking(Zipped):
+        def decode(self, data):
+            for cache in caches:
+                looked.append(cache.revision)
+            return super().decode(data)
+
+    with opened() as jet:
+        plain = bucket(jet, name)
+        made, caches, looked = plain.with_codecs(value=Looking()), [], []
+        made.put("a", b"1")
+        with made.cached() as cache:
+            assert cache.revision == 1
+            caches.append(cache)
+            made.put("a", b"2")
+
+            def is_followed():
+                return cache.revision == 2
+
+            eventually(is_followed)
+            assert (looked, cache["a"]) == ([1], b"2")
+
+
 def test_a_cache_sees_what_others_write(opened, name):
     with opened() as jet:
         made = (bucket(jet, name)).typed(int)

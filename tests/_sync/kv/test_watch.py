@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import chain
 
 import pytest
 
@@ -193,6 +194,14 @@ def test_the_initial_values_can_be_iterated_over(opened, name):
         with made.watch() as watch:
             assert [each.key for each in watch.initial()] == ["a", "b", "c"]
             assert [each.key for each in watch.initial()] == []
+        with made.watch() as watch:
+
+            def initial():
+                return [each.key for each in watch.initial()]
+
+            # Callers that wait for another initial value end with the last one.
+            found = together(*[initial] * 3)
+            assert sorted(chain.from_iterable(found)) == ["a", "b", "c"]
             made.put("d", b"")
             for entry in watch:
                 assert entry.key == "d"

@@ -16,7 +16,7 @@ import pytest
 import js_sync as js
 from js_sync.outbox import OutboxRelay, SqliteOutbox, UnsuitableSettings
 from js_sync.runtime.concurrency import Signal, spawn
-from tests._sync.flow import eventually
+from tests._sync.flow import eventually, together
 from tests.descriptors import open_files
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
@@ -196,6 +196,15 @@ def test_stopped_flush_reports_it(opened, name, path, tuned, key):
         other = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
         assert other.flush(timeout=60) == 20 - relay.stored
         assert outbox.waiting() == 0
+
+
+def test_flushes_at_the_same_time_wait_for_each_other(opened, name, path):
+    with opened() as jet:
+        stream = made(jet, name)
+        relay = OutboxRelay(jet, added(path, [f"{name}.{n}" for n in range(20)]), name, by="id")
+        counts = together(*[relay.flush] * 4)
+        assert (sorted(counts), relay.stored) == ([0, 0, 0, 20], 20)
+        assert len(stored(stream)) == 20
 
 
 def test_a_stop_before_a_flush_has_no_effect(opened, name, path):

@@ -14,6 +14,7 @@ from js_sync.consume.delivery import Delivery
 from js_sync.consume.message import Message
 from js_sync.workers import DeadLetters, HandlerFailed, Reject, TryLater, Worker
 from js_sync.workers.job_outcome import Outcomes
+from js_sync.workers.job_queue import JobQueue
 from js_sync.workers.jobs import Job, JobsHere
 from js_sync.workers.redeliveries import Redeliveries
 from js_sync.workers.settings import WorkSettings
@@ -397,17 +398,32 @@ def test_returned_message_is_not_a_repeat_when_redelivered():
         observers = None
 
         def send(self, *_):
-            repeats.append(here.waiting(again) is not None or here.is_over(again))
+            repeats.append(here.claimed(again) is not None or here.is_over(again))
 
     replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
     delivery = Delivery(Quick(), 0, 9, 5.0)
     first, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
     job = here.add(first)
-    assert here.waiting(again) is first
+    assert here.claimed(again) is job
     first.nak()
     here.done(job)
     assert repeats == [False]
     assert not here.is_over(again)
+
+
+def test_either_a_late_message_counts_or_its_redelivery():
+    """Another thread may find the late message for the redelivery while a worker drops it."""
+    replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
+    delivery = Delivery(None, monotonic() - 60, 30, 5.0)
+    late, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
+    jobs = JobQueue(2, lambda message, number: number)
+    jobs.add(late)
+    _, job = jobs.take()
+    assert (jobs.earlier(again))[0] is job
+    assert not jobs.leaves_late(job)
+    job.is_claimed = False
+    assert jobs.leaves_late(job)
+    assert jobs.earlier(again) == (None, False)
 
 
 def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():

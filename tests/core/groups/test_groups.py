@@ -22,6 +22,7 @@ from twinstream.core.groups.config import (
     without_members,
 )
 from twinstream.core.groups.elastic_stream import destination, group_stream, uses_whole_subject
+from twinstream.core.groups.floors import Place
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.member_consumer import (
     check_template,
@@ -652,3 +653,14 @@ def test_a_member_always_ends_up_with_its_partitions(facts: list[tuple[str, Any]
         else:
             membership.left(now, 0.45)
             settle(membership.due(now))
+
+
+def test_a_floor_that_was_not_read_is_not_raised() -> None:
+    """Another thread reads the stored floor, which may be higher."""
+    place = Place(b"0", b"source")
+    place.open.append((5, 5))
+    place.advance(10)
+    assert (place.floor, list(place.open)) == ((0, 0), [(5, 5)])
+    place.begin((4, 4), None)
+    place.advance(10)
+    assert (place.floor, list(place.open)) == ((5, 5), [])

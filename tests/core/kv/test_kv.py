@@ -417,6 +417,20 @@ def test_what_was_written_is_not_replaced_by_what_is_older() -> None:
     assert cached.find("k") == entry(8)
 
 
+def test_a_write_that_is_entered_late_revives_no_deleted_key() -> None:
+    """The watch may deliver a write, and the deletion after it, before the writer goes on."""
+    cached: CachedEntries[bytes] = CachedEntries()
+    cached.caught_up(1)
+    cached.delivered(entry(5), 1)
+    cached.delivered(entry(6, "delete"), 1)
+    cached.wrote(entry(5))
+    assert cached.find("k") is None
+    cached.wrote(entry(6, "delete"))
+    assert cached.find("k") is None
+    cached.wrote(entry(7))
+    assert cached.find("k") == entry(7)
+
+
 def test_a_bucket_that_is_created_again_replaces_the_state_when_it_is_complete() -> None:
     cached: CachedEntries[bytes] = CachedEntries()
     cached.delivered(entry(90), 1)

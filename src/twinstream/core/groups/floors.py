@@ -148,7 +148,12 @@ class Place:
         return self.is_opened and (bool(self.open) or self.floor != self.stored)
 
     def advance(self, acknowledged: int) -> None:
-        """Raise the floor: all messages up to the sequence `acknowledged` are acknowledged."""
+        """Raise the floor: all messages up to the sequence `acknowledged` are acknowledged.
+
+        Does nothing before `begin`, which may run in another thread: the stored floor is unknown.
+        """
+        if not self.is_opened:
+            return
         waiting = self.open
         origin, last = self.floor
         while waiting and waiting[0][1] <= acknowledged:

@@ -54,6 +54,8 @@ class CachedEntries(Generic[V]):
         # The entries of a re-created bucket until the watch has delivered all of them, else None.
         self._next: dict[str, Entry[V]] | None = None
         self._generation = 1
+        # The highest revision that the watch has delivered in this generation.
+        self._delivered = 0
 
     def find(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value."""
@@ -66,8 +68,8 @@ class CachedEntries(Generic[V]):
 
     def delivered(self, entry: Entry[V], generation: int) -> None:
         """Add an entry from the watch. Another generation means that the bucket was re-created."""
-        if generation != self._generation:
-            self._generation, self._next = generation, {}
+        self._follow(generation)
+        self._delivered = entry.revision
         entries = self._entries if self._next is None else self._next
         known = entries.get(entry.key)
         if known is not None and known.revision > entry.revision:
@@ -79,11 +81,13 @@ class CachedEntries(Generic[V]):
 
     def caught_up(self, generation: int) -> None:
         """Record that the watch has delivered all initial values of a generation."""
-        if generation != self._generation:
-            # The watch delivered no entry of this generation, so the re-created bucket is empty.
-            self._generation, self._next = generation, {}
+        self._follow(generation)
         if self._next is not None:
             self._entries, self._next = self._next, None
+
+    def _follow(self, generation: int) -> None:
+        if generation != self._generation:
+            self._generation, self._next, self._delivered = generation, {}, 0
 
     def wrote(self, entry: Entry[V]) -> None:
         """Add an entry that was written through the cache: a value or a marker."""
@@ -93,5 +97,11 @@ class CachedEntries(Generic[V]):
             self._entries[entry.key] = entry
         entries = self._entries if self._next is None else self._next
         known = entries.get(entry.key)
-        if known is None or known.revision < entry.revision:
+        if known is None:
+            # A thread may be held up between its write and this call. If the watch has delivered
+            # the write, and the key has no entry, then the watch has delivered a later marker, too.
+            is_newer = entry.revision > self._delivered
+        else:
+            is_newer = entry.revision > known.revision
+        if is_newer:
             entries[entry.key] = entry
