@@ -218,7 +218,7 @@ def landed_on_s3(config: PipelineConfig, folder: Path) -> tuple[int, int]:
 def divided_rows(config: PipelineConfig, table: str = "orders") -> dict[int, dict[str, Any]]:
     """Return the rows of a table with partitions by their sequences.
 
-    By the values of a partition, two readers must find its rows, each once: deltalake or pyarrow,
+    By the values of a partition, readers must find its rows, each once: deltalake, or both pyarrow
     and DuckDB. In a Parquet table, the values are texts.
     """
     names = [each.name for each in config.sources[0].partitions]
