@@ -464,16 +464,18 @@ def test_a_loss_that_is_reported_while_the_keeper_looks_is_noticed():
     looked = []
 
     def cut(keeper):
-        if not looked and not keeper.connection_lost.is_set():
+        if reading.is_set() and not looked and not keeper.connection_lost.is_set():
             looked.append(True)
             server.tell("cut")
             eventually(keeper.connection_lost.is_set)
 
-    with FakeServer(lost, restored) as server:
-        with js.connect(server.url, ping_interval=0.1) as connection:
+    reading = threading.Event()
+    with FakeServer(lost, restored) as server, hooked("keeper: before clear", cut):
+        with js.connect(server.url, ping_interval=1) as connection:
             listening = connection.subscribe("x")
             # This thread reads, so it notices the loss.
-            with hooked("keeper: before clear", cut), beside(lambda: listening.next(timeout=30)):
+            with beside(lambda: listening.next(timeout=60)):
+                reading.set()
                 eventually(lambda: server.reached("restored"))
                 listening.close()
     assert looked

@@ -262,6 +262,7 @@ def test_a_message_that_failed_before_it_was_sent_is_not_sent():
     def cut(entry):
         server.tell("cut")
         eventually(lambda: entry.outcome)
+        eventually(lambda: connection.stats.connects == 2)
 
     with (
         FakeServer(lost, restored) as server,
@@ -272,6 +273,5 @@ def test_a_message_that_failed_before_it_was_sent_is_not_sent():
             handle = publisher.send("orders")
         with pytest.raises(js.ConnectionLost):
             handle.result()
-        assert connection.stats.connects == 2
         connection.flush()
         assert server.operations(ORDERS) == []

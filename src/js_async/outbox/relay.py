@@ -71,7 +71,8 @@ class OutboxRelay(BackgroundWork):
         self._awake: Final = Signal()
         # Held by the call of `flush` that uses the outbox.
         self._turn: Final = TimedLock()
-        self._is_flushing = False
+        # An entry for each call of `flush`. Appending to a list is atomic.
+        self._flushing: Final[list[None]] = []
         self._sender: Final = OutboxSender(
             StoreCalls(store),
             once_writer(jet, stream_name, by, limit),
@@ -126,7 +127,7 @@ class OutboxRelay(BackgroundWork):
         """
         if self._is_parents:
             return
-        if self._is_flushing:
+        if self._flushing:
             await self._request_stop()
         await super().stop(timeout=timeout)
         self._sender.raise_refused()
@@ -190,16 +191,18 @@ class OutboxRelay(BackgroundWork):
         if self._is_started:
             raise BadArgument("the relay was started and works in the background")
         deadline, has_turn = Deadline.after(timeout), False
+        self._flushing.append(None)
         try:
-            has_turn = await self._turn.acquire(deadline)
+            # In a forked child, a thread of the parent may hold the lock, and the flush fails.
+            has_turn = self._is_parents or await self._turn.acquire(deadline)
             if not has_turn:
                 raise RequestTimeout("another call of `flush` has not ended in time")
             return await self._flush(deadline)
         finally:
             self._turn.release(has_turn)
+            self._flushing.pop()
 
     async def _flush(self, deadline: Deadline) -> int:
-        self._is_flushing = True
         before = self.stored
         try:
             while True:
@@ -213,7 +216,6 @@ class OutboxRelay(BackgroundWork):
                     raise RequestTimeout(f"events are still pending; {failure}") from failure
                 await self._pause()
         finally:
-            self._is_flushing = False
             await self._sender.release()
 
     # ---- work

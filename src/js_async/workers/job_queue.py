@@ -71,7 +71,7 @@ class JobQueue:
         """Look for an earlier delivery of a redelivered message.
 
         Return the earlier delivery if it is waiting or being handled, otherwise None; and whether
-        an earlier delivery is finished. The caller sets `is_claimed` of the former to False.
+        an earlier delivery is finished. The caller resets `is_claimed` of the former.
         """
         async with self._lock:
             return self._here.claimed(message), self._here.is_over(message)
@@ -118,7 +118,8 @@ class JobQueue:
         if job.tries or not job.message.is_late:
             return False
         async with self._lock:
-            if job.is_claimed:
+            # Ask once more: the progress of the message may have been reported meanwhile.
+            if job.is_claimed or not job.message.is_late:
                 return False
             self._here.done(job)
             return True

@@ -51,11 +51,10 @@ class Redeliveries:
             if is_over:
                 await message.ack()
             elif earlier is not None:
-                try:
-                    # The server waits for another `ack_wait` before it redelivers the message.
-                    await earlier.message.in_progress()
-                finally:
-                    earlier.is_claimed = False
+                # The server now waits for another `ack_wait` before it redelivers the message. If
+                # this fails, the job stays claimed, so that it is handled although it is late.
+                await earlier.message.in_progress()
+                earlier.is_claimed = False
         return is_over or earlier is not None
 
     async def _refresh_settings(self) -> None:

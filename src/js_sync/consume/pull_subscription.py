@@ -90,17 +90,18 @@ class PullChannel:
     def close(self) -> None:
         """Unsubscribe. The mailbox then contains everything that the server sent.
 
-        No pull request is sent after the UNSUB: for a moment, the server would still deliver
-        messages for it. They would not arrive, and wait for their redelivery after ack_wait.
+        If another caller is just sending a pull request, wait for that, at most 1 s. After the
+        UNSUB, the server would deliver messages for it for a moment. They would not arrive, and
+        wait for their redelivery after ack_wait.
         """
         self._is_closed = True
         transport, is_mine = self._api.transport, False
-        if transport.is_connected:
-            try:
+        try:
+            if transport.is_connected:
                 is_mine = self._sending.acquire(Deadline.after(_SENDING))
-            finally:
-                self._sending.release(is_mine)
-        transport.close_mailbox(self.box, settle=True)
+        finally:
+            self._sending.release(is_mine)
+            transport.close_mailbox(self.box, settle=True)
 
     def _note_pull(self, batch: int, max_bytes: int | None) -> None:
         from twinstream.core.log.events import PullSent

@@ -144,7 +144,6 @@ class _Follower(Generic[V]):
                 if step is None:
                     break
                 self._add(step)
-                self.note_revision()
             if self.is_dropped:
                 self._watch.close()
         except Exception as error:
@@ -163,11 +162,13 @@ class _Follower(Generic[V]):
         if isinstance(step, CaughtUp):
             with self._changing:
                 self._entries.caught_up(generation)
+            self.note_revision()
             return
         with self._changing:
             self._clock.note_time(step.timestamp_ns)
             if self._has_key(step):
                 self._entries.delivered(step, generation)
+        self.note_revision()
         if self._on_change is not None:
             self._on_change(step)
 
@@ -263,7 +264,10 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
 
     @property
     def revision(self) -> int:
-        """The revision up to which the cache has all changes."""
+        """The revision up to which the cache has all changes.
+
+        It may be some seconds behind changes of keys that the filters of the cache leave out.
+        """
         return self._follower.revision
 
     def entry(self, key: str) -> Entry[V] | None:
@@ -363,8 +367,9 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             ttl: Seconds until the value expires; None sets no expiry of its own.
             timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
+        before = self._entries.reached
         revision = self._bucket.put(key, value, ttl=ttl, timeout=timeout)
-        return self._wrote(key, value, revision, KeyValueOperation.PUT)
+        return self._wrote(key, value, revision, KeyValueOperation.PUT, before)
 
     def create(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
@@ -377,8 +382,9 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             ttl: Seconds until the value expires; None sets no expiry of its own.
             timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
+        before = self._entries.reached
         revision = self._bucket.create(key, value, ttl=ttl, timeout=timeout)
-        return self._wrote(key, value, revision, KeyValueOperation.PUT)
+        return self._wrote(key, value, revision, KeyValueOperation.PUT, before)
 
     def update(
         self,
@@ -398,8 +404,9 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             ttl: Seconds until the value expires; None sets no expiry of its own.
             timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
+        before = self._entries.reached
         new = self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
-        return self._wrote(key, value, new, KeyValueOperation.PUT)
+        return self._wrote(key, value, new, KeyValueOperation.PUT, before)
 
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
@@ -411,8 +418,9 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             revision: Only if the key is at this revision.
             timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
+        before = self._entries.reached
         new = self._bucket.delete(key, revision=revision, timeout=timeout)
-        return self._wrote(key, None, new, KeyValueOperation.DELETE)
+        return self._wrote(key, None, new, KeyValueOperation.DELETE, before)
 
     def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
@@ -424,10 +432,18 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             revision: Only if the key is at this revision.
             timeout: Seconds for the whole call; the default is that of the JetStream context.
         """
+        before = self._entries.reached
         new = self._bucket.purge(key, revision=revision, timeout=timeout)
-        return self._wrote(key, None, new, KeyValueOperation.PURGE)
+        return self._wrote(key, None, new, KeyValueOperation.PURGE, before)
 
-    def _wrote(self, key: str, value: V | None, revision: int, operation: KeyValueOperation) -> int:
+    def _wrote(
+        self,
+        key: str,
+        value: V | None,
+        revision: int,
+        operation: KeyValueOperation,
+        before: tuple[int, int],
+    ) -> int:
         """Enter a write of this client into the cache, so that a later read returns it.
 
         Returns `revision`. A key outside the filters of the cache is ignored.
@@ -450,7 +466,7 @@ class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
             raw_value=data,
         )
         with self._changing:
-            self._entries.wrote(entry)
+            self._entries.wrote(entry, before)
         return revision
 
     # ---- closing

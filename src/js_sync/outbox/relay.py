@@ -72,7 +72,8 @@ class OutboxRelay(BackgroundWork):
         self._awake: Final = Signal()
         # Held by the call of `flush` that uses the outbox.
         self._turn: Final = TimedLock()
-        self._is_flushing = False
+        # An entry for each call of `flush`. Appending to a list is atomic.
+        self._flushing: Final[list[None]] = []
         self._sender: Final = OutboxSender(
             StoreCalls(store),
             once_writer(jet, stream_name, by, limit),
@@ -127,7 +128,7 @@ class OutboxRelay(BackgroundWork):
         """
         if self._is_parents:
             return
-        if self._is_flushing:
+        if self._flushing:
             self._request_stop()
         super().stop(timeout=timeout)
         self._sender.raise_refused()
@@ -191,16 +192,18 @@ class OutboxRelay(BackgroundWork):
         if self._is_started:
             raise BadArgument("the relay was started and works in the background")
         deadline, has_turn = Deadline.after(timeout), False
+        self._flushing.append(None)
         try:
-            has_turn = self._turn.acquire(deadline)
+            # In a forked child, a thread of the parent may hold the lock, and the flush fails.
+            has_turn = self._is_parents or self._turn.acquire(deadline)
             if not has_turn:
                 raise RequestTimeout("another call of `flush` has not ended in time")
             return self._flush(deadline)
         finally:
             self._turn.release(has_turn)
+            self._flushing.pop()
 
     def _flush(self, deadline: Deadline) -> int:
-        self._is_flushing = True
         before = self.stored
         try:
             while True:
@@ -214,7 +217,6 @@ class OutboxRelay(BackgroundWork):
                     raise RequestTimeout(f"events are still pending; {failure}") from failure
                 self._pause()
         finally:
-            self._is_flushing = False
             self._sender.release()
 
     # ---- work

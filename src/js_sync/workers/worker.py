@@ -25,6 +25,7 @@ from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.deadline import NEVER, Deadline
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import RETRY, Retry
@@ -349,11 +350,10 @@ class Worker(BackgroundWork):
     def _handle(self, key: Hashable, job: Job) -> None:
         delay: float | None = None
         try:
-            delay = self._attempt(job)
-        except BaseException:
-            # The worker ends. The next message of the key, which is free below, must not begin.
-            self._jobs.close()
-            raise
+            # An error ends the worker. The next message of the key, which is free below, must not
+            # begin.
+            with OnFailure(self._jobs.close):
+                delay = self._attempt(job)
         finally:
             if delay is None:
                 self._release(job)

@@ -339,7 +339,12 @@ async def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
         plain = await bucket(jet, name)
         made, caches, looked = plain.with_codecs(value=Looking()), [], []
         await made.put("a", b"1")
-        async with made.cached() as cache:
+        changes = []
+
+        def note(entry):
+            changes.append((entry.revision, cache.revision))
+
+        async with made.cached(on_change=note) as cache:
             assert cache.revision == 1
             caches.append(cache)
             await made.put("a", b"2")
@@ -349,6 +354,11 @@ async def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
 
             await eventually(is_followed)
             assert (looked, cache["a"]) == ([1], b"2")
+
+            async def is_noted():
+                return changes
+
+            assert await eventually(is_noted) == [(2, 2)]
 
 
 async def test_a_cache_sees_what_others_write(opened, name):

@@ -338,7 +338,12 @@ def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
         plain = bucket(jet, name)
         made, caches, looked = plain.with_codecs(value=Looking()), [], []
         made.put("a", b"1")
-        with made.cached() as cache:
+        changes = []
+
+        def note(entry):
+            changes.append((entry.revision, cache.revision))
+
+        with made.cached(on_change=note) as cache:
             assert cache.revision == 1
             caches.append(cache)
             made.put("a", b"2")
@@ -348,6 +353,11 @@ def test_the_revision_of_a_cache_is_not_ahead_of_its_values(opened, name):
 
             eventually(is_followed)
             assert (looked, cache["a"]) == ([1], b"2")
+
+            def is_noted():
+                return changes
+
+            assert eventually(is_noted) == [(2, 2)]
 
 
 def test_a_cache_sees_what_others_write(opened, name):

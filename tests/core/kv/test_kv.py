@@ -403,17 +403,17 @@ def test_what_was_written_is_not_replaced_by_what_is_older() -> None:
     cached: CachedEntries[bytes] = CachedEntries()
     cached.delivered(entry(1), 1)
     cached.caught_up(1)
-    cached.wrote(entry(5))
+    cached.wrote(entry(5), (1, 0))
     cached.delivered(entry(4), 1)
     assert cached.find("k") == entry(5)
-    cached.wrote(entry(7, "delete"))
+    cached.wrote(entry(7, "delete"), (1, 0))
     cached.delivered(entry(6), 1)
     assert cached.find("k") is None
     cached.delivered(entry(7, "delete"), 1)
     assert list(cached.living()) == []
     cached.delivered(entry(8), 1)
     assert cached.find("k") == entry(8)
-    cached.wrote(entry(3))
+    cached.wrote(entry(3), (1, 0))
     assert cached.find("k") == entry(8)
 
 
@@ -423,12 +423,23 @@ def test_a_write_that_is_entered_late_revives_no_deleted_key() -> None:
     cached.caught_up(1)
     cached.delivered(entry(5), 1)
     cached.delivered(entry(6, "delete"), 1)
-    cached.wrote(entry(5))
+    cached.wrote(entry(5), (1, 4))
     assert cached.find("k") is None
-    cached.wrote(entry(6, "delete"))
+    cached.wrote(entry(6, "delete"), (1, 5))
     assert cached.find("k") is None
-    cached.wrote(entry(7))
+    cached.wrote(entry(7), (1, 6))
     assert cached.find("k") == entry(7)
+
+
+def test_a_write_to_a_bucket_that_was_created_again_is_visible_before_the_watch_knows_it() -> None:
+    cached: CachedEntries[bytes] = CachedEntries()
+    cached.delivered(entry(89), 1)
+    cached.caught_up(1)
+    for deleted in (False, True):
+        if deleted:
+            cached.delivered(entry(90, "delete"), 1)
+        cached.wrote(entry(1), cached.reached)
+        assert cached.find("k") == entry(1)
 
 
 def test_a_bucket_that_is_created_again_replaces_the_state_when_it_is_complete() -> None:

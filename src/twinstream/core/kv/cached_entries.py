@@ -53,9 +53,9 @@ class CachedEntries(Generic[V]):
         self._entries: dict[str, Entry[V]] = {}
         # The entries of a re-created bucket until the watch has delivered all of them, else None.
         self._next: dict[str, Entry[V]] | None = None
-        self._generation = 1
-        # The highest revision that the watch has delivered in this generation.
-        self._delivered = 0
+        # In one attribute, because it is read without the lock.
+        self.reached = (1, 0)
+        """The generation, and the highest revision that the watch has delivered of it."""
 
     def find(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value."""
@@ -69,7 +69,7 @@ class CachedEntries(Generic[V]):
     def delivered(self, entry: Entry[V], generation: int) -> None:
         """Add an entry from the watch. Another generation means that the bucket was re-created."""
         self._follow(generation)
-        self._delivered = entry.revision
+        self.reached = generation, entry.revision
         entries = self._entries if self._next is None else self._next
         known = entries.get(entry.key)
         if known is not None and known.revision > entry.revision:
@@ -86,21 +86,28 @@ class CachedEntries(Generic[V]):
             self._entries, self._next = self._next, None
 
     def _follow(self, generation: int) -> None:
-        if generation != self._generation:
-            self._generation, self._next, self._delivered = generation, {}, 0
+        if generation != self.reached[0]:
+            self.reached, self._next = (generation, 0), {}
 
-    def wrote(self, entry: Entry[V]) -> None:
-        """Add an entry that was written through the cache: a value or a marker."""
+    def wrote(self, entry: Entry[V], before: tuple[int, int]) -> None:
+        """Add an entry that was written through the cache: a value or a marker.
+
+        `before` is the value of `reached` before the write.
+        """
         if self._next is not None:
             # The entry was written to the re-created bucket, whose revisions start at 1 again. Make
             # it visible now, and keep it when the entries of the old bucket are replaced.
             self._entries[entry.key] = entry
         entries = self._entries if self._next is None else self._next
         known = entries.get(entry.key)
-        if known is None:
+        generation, delivered = self.reached
+        if generation == before[0] and entry.revision <= before[1]:
+            # The watch does not know yet that the bucket was re-created.
+            is_newer = True
+        elif known is None:
             # A thread may be held up between its write and this call. If the watch has delivered
             # the write, and the key has no entry, then the watch has delivered a later marker, too.
-            is_newer = entry.revision > self._delivered
+            is_newer = entry.revision > delivered
         else:
             is_newer = entry.revision > known.revision
         if is_newer:
