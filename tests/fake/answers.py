@@ -1,4 +1,4 @@
-"""Responses of a scripted server for requests whose response does not matter."""
+"""Scripts of a server, and responses to requests, whose content does not matter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from twinstream.testing import FakePeer
 
-__all__ = ["CONSUMER", "describe"]
+__all__ = ["CONSUMER", "describe", "silent", "until_cut"]
 
 _NOWHERE = {"consumer_seq": 0, "stream_seq": 0}
 _COUNTS = ("num_ack_pending", "num_redelivered", "num_waiting", "num_pending")
@@ -29,3 +29,16 @@ def describe(peer: FakePeer, **settings: Any) -> None:
     counts = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
     answer = {"config": config, "created": "2026-01-01T00:00:00Z", "state": counts | times}
     peer.answer(peer.expect("STREAM.INFO.S"), answer)
+
+
+def silent(peer: FakePeer) -> None:
+    """Only accept the client, until it leaves."""
+    peer.handshake()
+    peer.until_left(timeout=30)
+
+
+def until_cut(peer: FakePeer) -> None:
+    """Only accept the client, and break the connection when the test says so."""
+    peer.handshake()
+    peer.wait_for("cut")
+    peer.reset()

@@ -15,6 +15,7 @@ from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
 from js_sync.consume.ready_messages import ReadyMessages
 from tests._sync.flow import eventually
+from tests.fake.answers import silent
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
 from tests.inside import api_of, held_of, open_push
@@ -23,16 +24,6 @@ from twinstream.testing import FakePeer, FakeServer
 
 # The limit of a wait for something that happens (seconds).
 LIMIT = 30
-
-
-def silent(peer: FakePeer) -> None:
-    peer.handshake()
-    peer.until_left(timeout=LIMIT)
-
-
-def given_up(messages):
-    """Release the mailbox of an iterator, as it does if the program takes no message for long."""
-    held_of(messages).give_up()
 
 
 @contextmanager
@@ -53,7 +44,9 @@ def pulling(messages):
 
 
 @pytest.mark.parametrize(
-    "end", [js.Messages.close, js.Messages.drain, given_up], ids=["close", "drain", "give up"]
+    "end",
+    [js.Messages.close, js.Messages.drain, lambda messages: held_of(messages).give_up()],
+    ids=["close", "drain", "give up"],
 )
 def test_no_pull_request_is_sent_after_its_mailbox_was_closed(end, tuned):
     """The server would deliver messages for it, which wait for their redelivery after ack_wait."""

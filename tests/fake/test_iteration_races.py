@@ -21,7 +21,7 @@ from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.runtime.concurrency import Signal
 from js_sync.subject_writes.stream_guarantees import StreamGuarantees
 from tests._sync.flow import eventually
-from tests.fake.answers import describe
+from tests.fake.answers import describe, silent
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
 from tests.inside import api_of, held_of, open_push, outstanding, requests_of, session_of
@@ -48,11 +48,6 @@ def delivering(peer: FakePeer) -> None:
     for _ in range(COUNT):
         assert peer.expect(r"^PUB \$JS\.ACK").payload == b"-NAK"
     peer.reach("given back")
-    peer.until_left(timeout=30)
-
-
-def silent(peer: FakePeer) -> None:
-    peer.handshake()
     peer.until_left(timeout=30)
 
 

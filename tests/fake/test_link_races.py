@@ -20,6 +20,7 @@ from js_sync.runtime.socket_link import Link
 from js_sync.runtime.sockets import connected
 from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
+from tests.fake.answers import silent, until_cut
 from tests.fake.names import full, replacing
 from tests.fake.threads import A_WHILE, beside, in_time
 from tests.hooked import hooked, starts
@@ -113,21 +114,13 @@ def test_connection_that_breaks_before_it_counts_is_restored():
     def meanwhile(connection, _):
         link_of(connection).abort(js.ConnectionLost("at the worst moment"))
 
-    def second(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.until_left(timeout=30)
-
-    with reconnected(second, whole, meanwhile=meanwhile) as (server, connection, *_):
+    with reconnected(silent, whole, meanwhile=meanwhile) as (server, connection, *_):
         eventually(lambda: server.reached("whole"))
         connection.flush(timeout=30)
 
 
 def test_connection_closed_during_a_reconnect_stays_closed():
-    def second(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.until_left(timeout=30)
-
-    with reconnected(second, meanwhile=lambda connection, _: connection.close()) as (
+    with reconnected(silent, meanwhile=lambda connection, _: connection.close()) as (
         _,
         connection,
         _,
@@ -451,16 +444,6 @@ def test_a_signal_handler_wakes_the_thread_that_it_interrupts():
 
 
 def test_a_loss_that_is_reported_while_the_keeper_looks_is_noticed():
-    def lost(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.wait_for("cut")
-        peer.reset()
-
-    def restored(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.reach("restored")
-        peer.until_left(timeout=30)
-
     looked = []
 
     def cut(keeper):
@@ -470,12 +453,12 @@ def test_a_loss_that_is_reported_while_the_keeper_looks_is_noticed():
             eventually(keeper.connection_lost.is_set)
 
     reading = threading.Event()
-    with FakeServer(lost, restored) as server, hooked("keeper: before clear", cut):
+    with FakeServer(until_cut, whole) as server, hooked("keeper: before clear", cut):
         with js.connect(server.url, ping_interval=1) as connection:
             listening = connection.subscribe("x")
             # This thread reads, so it notices the loss.
             with beside(lambda: listening.next(timeout=60)):
                 reading.set()
-                eventually(lambda: server.reached("restored"))
+                eventually(lambda: server.reached("whole"))
                 listening.close()
     assert looked

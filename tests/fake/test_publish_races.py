@@ -13,7 +13,7 @@ from js_sync.fast_ingest import FastIngest
 from js_sync.publish.inflight import InFlight
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
-from tests.fake.answers import describe
+from tests.fake.answers import describe, silent, until_cut
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked
 from tests.inside import answers_of, pipeline_of, refuse, session_of
@@ -250,22 +250,13 @@ def test_two_threads_never_give_a_message_its_first_dict():
 def test_a_message_that_failed_before_it_was_sent_is_not_sent():
     """The connection is lost after the message was counted, and restored before it is sent."""
 
-    def lost(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.wait_for("cut")
-        peer.reset()
-
-    def restored(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.until_left(timeout=30)
-
     def cut(entry):
         server.tell("cut")
         eventually(lambda: entry.outcome)
         eventually(lambda: connection.stats.connects == 2)
 
     with (
-        FakeServer(lost, restored) as server,
+        FakeServer(until_cut, silent) as server,
         js.connect(server.url) as connection,
         connection.jetstream().publisher(timeout=30, raise_failures=False) as publisher,
     ):

@@ -269,6 +269,8 @@ async def test_pushed_messages_end_after_what_has_arrived(server, name):
 
     await together(read, drain)
     assert seen == list(range(1, 31))
+    # The server counts as delivered just the messages that the program has seen.
+    assert await states(server, name) == (0, 30, 0)
 
 
 async def test_a_worker_ends_and_returns_what_it_has_not_begun(server, name):

@@ -270,6 +270,8 @@ def test_pushed_messages_end_after_what_has_arrived(server, name):
 
     together(read, drain)
     assert seen == list(range(1, 31))
+    # The server counts as delivered just the messages that the program has seen.
+    assert states(server, name) == (0, 30, 0)
 
 
 def test_a_worker_ends_and_returns_what_it_has_not_begun(server, name):
