@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from contextlib import ExitStack
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, run
 from typing import Final
 
 import pytest
@@ -58,3 +58,9 @@ def test_processes_share_no_ports() -> None:
             assert len(ports) == 150
             assert not ports & found
             found |= ports
+
+
+def test_the_end_of_a_process_says_nothing_of_its_ports() -> None:
+    ask = "from twinstream.testing.ports import free_ports; free_ports(1)"
+    done = run([sys.executable, "-X", "dev", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -24,8 +24,8 @@ _LANES: Final = 80
 _LANE: Final = 200
 _turn: Final = count()
 _choosing: Final = threading.Lock()
-# The process ID, and the socket that keeps the range for this process. A fork gets another range.
-_kept: tuple[int, socket.socket] | None = None
+# The process ID and the first port of its range. A fork gets another range.
+_kept: tuple[int, int] | None = None
 
 
 def free_ports(number: int) -> list[int]:
@@ -51,7 +51,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def _own_range() -> int:
-    """Return the first port of the range of this process, which is bound while the process runs.
+    """Return the first port of the range of this process, which stays bound until its end.
 
     Raises `OSError` if other processes have all ranges.
     """
@@ -59,20 +59,21 @@ def _own_range() -> int:
     with _choosing:
         if _kept is None or _kept[0] != os.getpid():
             _kept = os.getpid(), _bound()
-        port: int = _kept[1].getsockname()[1]
-        return port
+        return _kept[1]
 
 
-def _bound() -> socket.socket:
+def _bound() -> int:
     for number in range(_LANES):
         # Processes that start at the same time begin with different ranges.
-        lane = (os.getpid() + number) % _LANES
+        first = _FIRST + (os.getpid() + number) % _LANES * _LANE
         guard = socket.socket()
         try:
-            guard.bind((HOST, _FIRST + lane * _LANE))
+            guard.bind((HOST, first))
         except OSError:
             guard.close()
         else:
-            return guard
+            # Closed by the end of the process. A socket object would warn that it was not closed.
+            guard.detach()
+            return first
     last = _FIRST + _LANES * _LANE - 1
     raise OSError(f"other processes use all ranges of ports from {_FIRST} to {last}")

@@ -8,6 +8,7 @@ for them as `env`, the environment to run in.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -52,6 +53,7 @@ def main(master: str, server: str, folder: str, package: str = "") -> dict[str, 
         "streamed": list(streamed),
         "landed": [report.messages, report.distinct_seqs, report.files],
         "executors": executors,
+        "driver_python": os.environ["PYSPARK_DRIVER_PYTHON"],
     }
 
 

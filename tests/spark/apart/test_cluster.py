@@ -25,6 +25,7 @@ from tests.soak import LONG, LONGEST
 from tests.spark.processes import SparkProcess, package_folder
 from twinstream.models import StreamConfig
 from twinstream.spark.session.project_zip import PACKAGES, pack
+from twinstream.spark.session.worker_python import worker_python
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[3]
@@ -100,6 +101,7 @@ def submit(
         "streamed": [MESSAGES] * 2,
         "landed": [MESSAGES, MESSAGES, 4],
         "executors": 2,
+        "driver_python": environment.get("PYSPARK_DRIVER_PYTHON", worker_python()),
     }
     with js_sync.connect(server.url) as nc:
         assert nc.jetstream().get_stream("COPY").cached_info.state.messages == MESSAGES
@@ -114,6 +116,7 @@ def test_soak_installed_on_the_executors(master: str, orders: NatsServer, tmp_pa
 def test_shipped_as_one_file(master: str, orders: NatsServer, tmp_path: Path) -> None:
     package = pack(tmp_path / "twinstream.zip")
     python = bare_python(tmp_path / "bare")
+    add_pyspark(python)
     missing = subprocess.run(
         [python, "-E", "-c", "import twinstream.spark"], capture_output=True, text=True, check=False
     )
@@ -164,6 +167,19 @@ def bare_python(folder: Path) -> str:
     if libraries.exists():
         (site / libraries.name).symlink_to(libraries)
     return str(folder / "bin" / "python")
+
+
+def add_pyspark(python: str) -> None:
+    """Let an interpreter use the installed PySpark instead of Spark's zip.
+
+    Python compiles all modules of the zip in each process. Then the process that plans a streaming
+    query does not start within Spark's ten seconds while other tests have the processors.
+    """
+    [site] = Path(python).parents[1].glob("lib/python*/site-packages")
+    for name in ("pyspark", "py4j"):
+        (site / name).symlink_to(package_folder(name))
+    without = "import sys; sys.path[:] = [each for each in sys.path if 'pyspark.zip' not in each]"
+    (site / "installed_pyspark.pth").write_text(without)
 
 
 def test_the_package_is_the_same_each_time(tmp_path: Path) -> None:

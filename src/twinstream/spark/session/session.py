@@ -114,12 +114,12 @@ def _logging() -> str:
 
 def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
-    # The program that `worker_python` writes exists only on this machine, so workers on other
-    # machines cannot use it.
-    python = worker_python() if master.startswith("local") else sys.executable
     # Spark starts workers with PYSPARK_PYTHON. The default is the `python3` on PATH, which may lack
-    # pyarrow and this package. Spark starts the processes that plan a read with
-    # PYSPARK_DRIVER_PYTHON.
-    os.environ.setdefault("PYSPARK_PYTHON", python)
+    # pyarrow and this package. Spark starts the process that looks up sources with
+    # PYSPARK_DRIVER_PYTHON. The program that `worker_python` writes exists only on this machine, so
+    # workers on other machines cannot use it.
+    python = worker_python()
+    workers = python if master.startswith("local") else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", workers)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
