@@ -1,8 +1,8 @@
 """The driver program of the cluster tests: `cluster_job.py MASTER SERVER FOLDER [PACKAGE]`.
 
 Reads a stream as a batch and as a streaming query, lands it, writes it into another one, and prints
-what it found as JSON. With a zip, executors have nothing but what is in it; an archive is unpacked
-for them as `env`, the environment to run in.
+what it found as JSON. With a zip, executors have PySpark, pyarrow and what is in it; an archive is
+unpacked for them as `env`, the environment to run in.
 """
 
 from __future__ import annotations

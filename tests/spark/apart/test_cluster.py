@@ -1,7 +1,7 @@
 """The source on a standalone cluster: a master and two workers, started from the pip package.
 
-Where the package is installed on the executors, where they have nothing but pyarrow and get the
-rest as one zip, and where they have nothing and get a whole environment.
+Where the package is installed on the executors, where they have nothing but pyarrow and PySpark and
+get the rest as one zip, and where they have nothing and get a whole environment.
 """
 
 from __future__ import annotations
