@@ -1,9 +1,9 @@
 """A hunt for tests that fail now and then: `make flaky`, or `python -m tests.flaky --help`.
 
 The whole suite runs several times on a quiet machine, then several times beside busy processes.
-Each run has a seed of its own, for Hypothesis and for the order of hashes. Each test that failed
-is then repeated by itself, quiet and beside the load, and a table shows what failed how often. The
-folder of the hunt keeps the output of every run and every failure.
+Each run has a seed of its own, for the order of hashes. Each test that failed is then repeated by
+itself, quiet and beside the load, and a table shows what failed how often. The folder of the hunt
+keeps the output of every run and every failure.
 """
 
 from __future__ import annotations
@@ -88,15 +88,15 @@ def run(command: list[str], log: Path, seed: int, longest: float | None = None) 
 _PYTEST: Final = (sys.executable, "-m", "pytest", "-p", "tests.flaky")
 
 
-def suite(jobs: int, seed: int, arguments: tuple[str, ...]) -> list[str]:
+def suite(jobs: int, arguments: tuple[str, ...]) -> list[str]:
     """Return the command that runs the suite as `make test` does."""
     processes = ("--numprocesses", str(jobs), "--no-loadscope-reorder")
-    return [*_PYTEST, f"--hypothesis-seed={seed}", *processes, *arguments]
+    return [*_PYTEST, *processes, *arguments]
 
 
-def repetition(test: str, seed: int) -> list[str]:
+def repetition(test: str) -> list[str]:
     """Return the command that runs one test in one process."""
-    return [*_PYTEST, "-q", f"--hypothesis-seed={seed}", test]
+    return [*_PYTEST, "-q", test]
 
 
 def _last_line(log: Path) -> str:
@@ -117,7 +117,7 @@ class Hunt:
         seed = self._next_seed()
         log = self._folder / f"{kind}-{number}.log"
         with load(self._busy if kind == "loaded" else 0):
-            done = run(suite(jobs, seed, arguments), log, seed)
+            done = run(suite(jobs, arguments), log, seed)
         minutes = done.seconds / 60
         print(f"{kind} run {number}: {minutes:.1f} min, seed {seed}: {done.summary}", flush=True)
         tests = {each["test"] for each in done.failures}
@@ -138,8 +138,7 @@ class Hunt:
                 with load(busy):
                     for each in range(times):
                         log = self._folder / f"test-{number}-{kind.replace(', ', '-')}-{each}.log"
-                        seed = self._next_seed()
-                        done = run(repetition(test, seed), log, seed, _LONGEST_REPETITION)
+                        done = run(repetition(test), log, self._next_seed(), _LONGEST_REPETITION)
                         self.failed[test][kind] += done.code != 0
                         if not done.code:
                             log.unlink()

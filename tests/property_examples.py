@@ -1,8 +1,14 @@
-"""How many examples the property tests draw: `make test-fast` draws fewer of them."""
+"""Which examples the property tests draw: `make test-fast` draws fewer of them.
+
+`make test` draws the same examples each time, so that it always ends the same way; `make
+test-long` and `make soak` draw others each time.
+"""
 
 from __future__ import annotations
 
 import hypothesis
+
+from tests.left_out import LONG
 
 __all__ = ["examples", "register_profiles"]
 
@@ -16,7 +22,11 @@ def register_profiles() -> None:
     slow = [hypothesis.HealthCheck.too_slow]
     for name, count in (("any machine", _WHOLE), ("few", _FEW)):
         hypothesis.settings.register_profile(
-            name, deadline=None, max_examples=count, suppress_health_check=slow
+            name,
+            deadline=None,
+            max_examples=count,
+            suppress_health_check=slow,
+            derandomize=not LONG,
         )
     hypothesis.settings.load_profile("any machine")
 

@@ -1,20 +1,18 @@
-"""Some seconds of fuzzing, with seeds of the day: `make fuzz-wire` runs longer."""
+"""Some seconds of fuzzing: `make fuzz-wire` runs longer."""
 
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
 from tests.fuzz.__main__ import run_target
 from tests.fuzz.client import CLIENTS, client_rounds
+from tests.fuzz.seed import SEED
 from tests.fuzz.wire import TARGETS
 from tests.left_out import LONG
 
 SECONDS = float(os.environ.get("TWINSTREAM_FUZZ_SECONDS", "15" if LONG else "5"))
-# A finding names its seed, so that it can be repeated.
-SEED = time.time_ns() % 1_000_000_000
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -665,7 +665,9 @@ COMMANDS: Final[dict[str, Call]] = {
         ("objects", ("object", "sweep", "B"), _OBJECT, (), _own_content),
         ("entries", ("kv", "ls", "B", "-l", "--display-value"), ("KV_B",)),
         ("entries", ("kv", "ls", "B", "--json"), ("KV_B",)),
-        ("entries", ("kv", "get", "B", "a"), ("KV_B",)),
+        # Without a terminal, this writes the bytes of the value as they are.
+        ("entries", ("kv", "get", "B", "a", "--raw"), ("KV_B",)),
+        ("entries", ("kv", "get", "B", "a", "--json"), ("KV_B",)),
         ("entries", ("kv", "history", "B", "a"), ("KV_B",)),
         ("entries", ("kv", "watch", "B", "--once"), ("KV_B",)),
         (

@@ -1,12 +1,12 @@
-"""Some seconds of fuzzing of stored data, with seeds of the day: `make fuzz` runs longer."""
+"""Some seconds of fuzzing of stored data: `make fuzz` runs longer."""
 
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
+from tests.fuzz.seed import SEED
 from tests.fuzz.stored.__main__ import run_target
 from tests.fuzz.stored.calls import Twin, broken_rule, world
 from tests.fuzz.stored.client import CLIENTS
@@ -16,8 +16,6 @@ from tests.fuzz.stored.server import StoredServer
 from twinstream.errors import TwinstreamError
 
 SECONDS = float(os.environ.get("TWINSTREAM_FUZZ_SECONDS", "1"))
-# A finding names its seed, so that it can be repeated.
-SEED = time.time_ns() % 1_000_000_000
 
 
 @pytest.mark.parametrize("kind", READERS)
