@@ -43,6 +43,21 @@ URL = sys.argv[1]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def end_within(seconds):
+    "Set how long the end of this program may wait for what is not sent."
+    from TWIN.client import connection_keeper
+    from TWIN.publish import publisher
+    from TWIN.runtime import concurrency
+
+    connection_keeper.EXIT_TIME = publisher.EXIT_TIME = seconds
+    if hasattr(concurrency, "_EXIT_TIME"):
+        concurrency._EXIT_TIME = seconds
+
+
+# A busy machine may not run the program for longer than the second that an end waits by default.
+end_within(60)
+
+
 def sockets():
     "Return descriptors for what this process has of TCP connections to the server."
     found = []
@@ -285,7 +300,8 @@ FILL = {
 def exit_bounded(twin: str, server: NatsServer) -> None:
     """Without the bound, the exit would hang, or lose the rest silently."""
     with FakeServer(deaf) as fake:
-        body = "nc = await js.connect(URL)\n" + textwrap.dedent(FILL[twin])
+        # As it is by default.
+        body = "end_within(1)\nnc = await js.connect(URL)\n" + textwrap.dedent(FILL[twin])
         code, out, err = ran(twin, body, fake.url)
         assert (code, out) == (0, "")
         assert re.search(r"did not take the last \d+ bytes: they are lost", err)
@@ -300,6 +316,7 @@ def exit_reconnecting(twin: str, server: NatsServer) -> None:
 
     with FakeServer(leaving, rest=lambda peer: peer.close()) as fake:
         body = """
+        end_within(1)
         nc = await js.connect(URL, reconnect=js.ReconnectPolicy(attempts=-1, wait=20))
         found = sockets()
         await nc.publish("last")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from typing import Any
@@ -13,6 +13,7 @@ import nats
 import pytest
 
 import js_async
+from tests.limits import LONG_LIMIT, long_limits
 from tests.soak import LONGEST
 from twinstream.testing import NatsServer
 
@@ -37,6 +38,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """Give calls more time by default: a test sets the limit itself if a call is to be late."""
+    with long_limits(js_async.connect):
+        yield
+
+
 Opened = Callable[..., AbstractAsyncContextManager[js_async.JetStream]]
 
 
@@ -44,19 +52,16 @@ Opened = Callable[..., AbstractAsyncContextManager[js_async.JetStream]]
 def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
     """Open the JetStream API: `async with opened() as jet`."""
 
-    # What a test does not want to be late is not to fail where the machine is slow.
-    unhurried = {"timeout": 10}
-
     @asynccontextmanager
     async def own(**options: Any) -> AsyncGenerator[js_async.JetStream]:
         async with js_async.connect(server.url) as connection:
-            yield connection.jetstream(**unhurried | options)
+            yield connection.jetstream(**options)
 
     @asynccontextmanager
     async def over_nats_py(**options: Any) -> AsyncGenerator[js_async.JetStream]:
         client = await nats.connect(server.url)
         try:
-            yield js_async.from_nats(client, **unhurried | options)
+            yield js_async.from_nats(client, **{"timeout": LONG_LIMIT} | options)
         finally:
             await client.close()
 

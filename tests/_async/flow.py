@@ -17,7 +17,7 @@ async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
 
 
 async def eventually(
-    condition: Callable[..., Awaitable[Any]], *args: Any, patience: float = 30.0
+    condition: Callable[..., Awaitable[Any]], *args: Any, patience: float = 120.0
 ) -> Any:
     """Return the first true value of a condition; fail if there is none before the deadline."""
     deadline = Deadline.after(patience)

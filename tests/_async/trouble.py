@@ -114,7 +114,7 @@ async def trouble(cluster, stream, progress, count, *others, patience=90):
     async with js.connect(cluster.url, reconnect=PATIENT, request_timeout=5) as connection:
         # Not over the connection of the workers, so that theirs break in any state.
         jet = connection.jetstream(timeout=5)
-        seen, *rest = [await jet.get_stream(each) for each in (stream.name, *others)]
+        seen, *rest = [await jet.get_stream(each, timeout=60) for each in (stream.name, *others)]
         for number in range(count):
             for each in rest:
                 await healthy(each)

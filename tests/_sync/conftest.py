@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Any
@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 
 import js_sync
+from tests.limits import long_limits
 from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """Give calls more time by default: a test sets the limit itself if a call is to be late."""
+    with long_limits(js_sync.connect):
+        yield
+
 
 Opened = Callable[..., AbstractContextManager[js_sync.JetStream]]
 
@@ -21,13 +30,10 @@ Opened = Callable[..., AbstractContextManager[js_sync.JetStream]]
 def opened(server: NatsServer) -> Opened:
     """Opens the JetStream API: `with opened() as jet`."""
 
-    # What a test does not want to be late is not to fail where the machine is slow.
-    unhurried = {"timeout": 10}
-
     @contextmanager
     def own(**options: Any) -> Generator[js_sync.JetStream]:
         with js_sync.connect(server.url) as connection:
-            yield connection.jetstream(**unhurried | options)
+            yield connection.jetstream(**options)
 
     return own
 

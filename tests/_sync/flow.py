@@ -40,7 +40,7 @@ def _begun(work: Callable[[], Any]) -> Future[Any]:
     return future
 
 
-def eventually(condition: Callable[..., Any], *args: Any, patience: float = 30.0) -> Any:
+def eventually(condition: Callable[..., Any], *args: Any, patience: float = 120.0) -> Any:
     """Return the first true value of a condition; fail when there is none in time."""
     deadline = Deadline.after(patience)
     while not deadline.expired():

@@ -115,7 +115,7 @@ def trouble(cluster, stream, progress, count, *others, patience=90):
     with js.connect(cluster.url, reconnect=PATIENT, request_timeout=5) as connection:
         # Not over the connection of the workers, so that theirs break in any state.
         jet = connection.jetstream(timeout=5)
-        seen, *rest = [jet.get_stream(each) for each in (stream.name, *others)]
+        seen, *rest = [jet.get_stream(each, timeout=60) for each in (stream.name, *others)]
         for number in range(count):
             for each in rest:
                 healthy(each)

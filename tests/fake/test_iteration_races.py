@@ -27,7 +27,7 @@ from tests.hooked import hooked, once
 from tests.inside import api_of, held_of, open_push, outstanding, requests_of, session_of
 from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
-from twinstream.models import ConsumerConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
 COUNT = 3
@@ -250,6 +250,27 @@ def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more():
         with hooked("channels: before take", once(messages.close)):
             assert take(messages) is None
         assert connection.stats.subscriptions == 0
+
+
+def test_an_iteration_that_is_closed_while_a_block_begins_listens_no_more():
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        messages = consumer_of(connection).messages()
+        with hooked("channels: before take", once(messages.close)), messages:
+            assert connection.stats.subscriptions == 0
+            assert take(messages) is None
+
+
+def test_a_read_that_is_closed_while_it_makes_its_consumer_leaves_nothing(server):
+    with js.connect(server.url, request_timeout=60) as connection:
+        jet = connection.jetstream()
+        stream = jet.create_stream(StreamConfig(name="READ-RACE", subjects=["READ-RACE"]))
+        before = connection.stats.subscriptions
+        with stream.ordered() as messages:
+            with hooked("channels: before take", once(messages.close)):
+                assert list(messages) == []
+            assert connection.stats.subscriptions == before
+            assert list(stream.consumer_names()) == []
+        jet.delete_stream("READ-RACE")
 
 
 def test_draining_waits_for_what_is_on_its_way(tuned):

@@ -169,7 +169,8 @@ class MessageBuffer(ItemSource[Message[Any]]):
         has_turn = await self.acquire(deadline)
         try:
             channel, engine = await self.open()
-            if self._transport.is_connected and not self._is_stale(channel):
+            is_over = self._closed or self._is_stale(channel)
+            if self._transport.is_connected and not is_over:
                 self.ready.settle(engine)
                 self._sort(channel, engine)
                 await self._driver.carry_out(channel, engine, False)
@@ -262,7 +263,10 @@ class MessageBuffer(ItemSource[Message[Any]]):
             await channel.give_back([frame_of(each) for each in rest if now < late_at(each)])
 
     async def open(self) -> tuple[PullChannel, PullEngine]:
-        """Subscribe, unless this was done before. Return the mailbox and the engine."""
+        """Subscribe, unless this was done before. Return the mailbox and the engine.
+
+        If another caller closes the buffer meanwhile, the mailbox is closed, too.
+        """
         if self._channel is None or self._engine is None:
             self._channel = await self._recovery.channels.take()
             self._channel.box.take_all()
@@ -272,7 +276,10 @@ class MessageBuffer(ItemSource[Message[Any]]):
                 # `drain` was called before the engine existed.
                 self._engine.stop()
             self.ready.taken_at = now
-            if self._give_back:
+            if self._closed:
+                # The call that closed the buffer may have found no mailbox.
+                await self._leave(self._channel)
+            elif self._give_back:
                 self.progress.start(self._channel)
         return self._channel, self._engine
 

@@ -104,14 +104,16 @@ class OrderedConsumer:
         channels = PullChannels(api, self._stream, info.name, owner)
         recovery = ConsumerRecovery(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
-        self.messages = MessageBuffer(
+        messages = MessageBuffer(
             recovery, limits, None, self._on_report, give_back=False, fragile=True
         )
-        self.messages.ready.payloads = self.payloads
+        messages.ready.payloads = self.payloads
+        # From here on, another caller may leave the consumer and close its buffer.
+        self.messages = messages
         self._unsure = None
         # Subscribe now, so that a read that is dropped before its first message causes a warning.
-        self.messages.open()
-        return self.messages
+        messages.open()
+        return messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:
         """Return the limits of the current consumer's pull requests."""

@@ -125,11 +125,12 @@ async def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
             allow_direct=True,
             allow_rollup_hdrs=True,
         )
-        stream = await created(lambda: jet.create_stream(config))
+        stream = await created(lambda: jet.create_stream(config, timeout=60))
         buckets = [
-            await each.jetstream(timeout=5).get_key_value(name) for each in (first, second, third)
+            await each.jetstream(timeout=5).get_key_value(name, timeout=60)
+            for each in (first, second, third)
         ]
-        await buckets[0].create("count", b"0 start")
+        await buckets[0].create("count", b"0 start", timeout=60)
         puts, counts, progress = Writes(), Writes(), Progress()
         counts.acknowledged["0 start"] = 1
         seen = []
@@ -208,7 +209,7 @@ async def test_an_object_is_read_from_a_replica_that_lags(
     ):
         jet = first.jetstream(timeout=60)
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
-        store = await created(lambda: jet.create_object_store(config))
+        store = await created(lambda: jet.create_object_store(config, timeout=60))
         stream = stream_in(store)
         await lead(first, stream, own_cluster.servers[0])
         lagging = await second.jetstream(timeout=60).get_object_store(name)
@@ -264,8 +265,8 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
     ):
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
         jet = first.jetstream(timeout=5)
-        store = await created(lambda: jet.create_object_store(config))
-        other = await second.jetstream(timeout=5).get_object_store(name)
+        store = await created(lambda: jet.create_object_store(config, timeout=60))
+        other = await second.jetstream(timeout=5).get_object_store(name, timeout=60)
         progress = Progress()
         # All contents that an object may have, and the one that it must have.
         known, last, failed, read = {}, {}, [], []
@@ -312,13 +313,14 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
             f" {len(failed)} failed, {len(read)} reads"
         )
         assert read
+        # The cluster may still be busy with what happened to it.
+        calm = await second.jetstream(timeout=90).get_object_store(name)
         for key, content in last.items():
-            # The cluster may still be busy with what happened to it.
             try:
-                assert await other.get_bytes(key, idle_timeout=60) == content
+                assert await calm.get_bytes(key, idle_timeout=60) == content
             except js.DigestMismatch as error:
                 error.add_note(await chunks_of(store, key, content))
                 raise
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert await other.get_bytes(key, idle_timeout=60) in known[key]
+                assert await calm.get_bytes(key, idle_timeout=60) in known[key]

@@ -126,9 +126,12 @@ def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
             allow_direct=True,
             allow_rollup_hdrs=True,
         )
-        stream = created(lambda: jet.create_stream(config))
-        buckets = [each.jetstream(timeout=5).get_key_value(name) for each in (first, second, third)]
-        buckets[0].create("count", b"0 start")
+        stream = created(lambda: jet.create_stream(config, timeout=60))
+        buckets = [
+            each.jetstream(timeout=5).get_key_value(name, timeout=60)
+            for each in (first, second, third)
+        ]
+        buckets[0].create("count", b"0 start", timeout=60)
         puts, counts, progress = Writes(), Writes(), Progress()
         counts.acknowledged["0 start"] = 1
         seen = []
@@ -205,7 +208,7 @@ def test_an_object_is_read_from_a_replica_that_lags(own_cluster, name, tmp_path,
     ):
         jet = first.jetstream(timeout=60)
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
-        store = created(lambda: jet.create_object_store(config))
+        store = created(lambda: jet.create_object_store(config, timeout=60))
         stream = stream_in(store)
         lead(first, stream, own_cluster.servers[0])
         lagging = second.jetstream(timeout=60).get_object_store(name)
@@ -261,8 +264,8 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
     ):
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
         jet = first.jetstream(timeout=5)
-        store = created(lambda: jet.create_object_store(config))
-        other = second.jetstream(timeout=5).get_object_store(name)
+        store = created(lambda: jet.create_object_store(config, timeout=60))
+        other = second.jetstream(timeout=5).get_object_store(name, timeout=60)
         progress = Progress()
         # All contents that an object may have, and the one that it must have.
         known, last, failed, read = {}, {}, [], []
@@ -307,13 +310,14 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
             f" {len(failed)} failed, {len(read)} reads"
         )
         assert read
+        # The cluster may still be busy with what happened to it.
+        calm = second.jetstream(timeout=90).get_object_store(name)
         for key, content in last.items():
-            # The cluster may still be busy with what happened to it.
             try:
-                assert other.get_bytes(key, idle_timeout=60) == content
+                assert calm.get_bytes(key, idle_timeout=60) == content
             except js.DigestMismatch as error:
                 error.add_note(chunks_of(store, key, content))
                 raise
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert other.get_bytes(key, idle_timeout=60) in known[key]
+                assert calm.get_bytes(key, idle_timeout=60) in known[key]
