@@ -11,11 +11,19 @@ from typing import Final
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 
-__all__ = ["cut_off", "failures_of", "misleading", "two_proxies", "wrong_answer"]
+__all__ = ["cut_off", "failures_of", "misleading", "request_limit", "two_proxies", "wrong_answer"]
 
 # Answers to writes that were carried out, and how many of these writes get one.
 _WRONG: Final[list[Fault]] = ["409", "412", "500", "503", "time-out", "closed"]
 _SHARE: Final = 0.2
+
+
+def request_limit(fault: Fault = "") -> float:
+    """Return the seconds until a request of a driver with a fault counts as failed.
+
+    The limit is short only where an answer does not come, because a busy machine may be late.
+    """
+    return 1.0 if fault == "time-out" else 30.0
 
 
 @contextmanager

@@ -24,6 +24,8 @@ from attrs import define, evolve
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from tests.proxy_faults import request_limit
+from tests.s3_proxy import Fault
 from tests.soak import LONGEST
 from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
 from twinstream.core.deadline import Deadline
@@ -270,7 +272,10 @@ def check_partitions(config: PipelineConfig) -> None:
 
 
 def with_lease(config: PipelineConfig) -> PipelineConfig:
-    """Return the pipeline with a lock that is taken over soon after its owner has died."""
+    """Return the pipeline of a command that dies or sleeps: its lock is taken over soon.
+
+    On a busy machine, other commands would lose such a lock.
+    """
     assert isinstance(config.path, ObjectFolder)
     storage = evolve(config.path.storage, lease=3.0)
     return evolve(config, path=evolve(config.path, storage=storage))
@@ -289,13 +294,23 @@ def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:
     return evolve(config, sources=(evolve(source, **values),))
 
 
-def beside(config: PipelineConfig, number: int, url: str = "") -> PipelineConfig:
-    """Return a pipeline with a lake of its own, perhaps behind a proxy with a short patience."""
+def beside(config: PipelineConfig, number: int, url: str = "", fault: Fault = "") -> PipelineConfig:
+    """Return a pipeline with a lake of its own, perhaps behind a proxy with a fault."""
     assert isinstance(config.path, ObjectFolder)
     path = config.path / f"{number}"
     if url:
-        path = evolve(path, storage=evolve(path.storage, endpoint=url, timeout=1.0))
+        storage = evolve(path.storage, endpoint=url, timeout=request_limit(fault))
+        path = evolve(path, storage=storage)
     return evolve(config, path=path)
+
+
+def misled_beside(config: PipelineConfig, number: int, urls: Sequence[str]) -> PipelineConfig:
+    """Return the pipeline of `beside`: each second one behind proxies with all faults."""
+    return (
+        with_lease(beside(config, number, urls[0], "time-out"))
+        if number % 2
+        else (beside(config, number))
+    )
 
 
 def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
@@ -328,4 +343,4 @@ def land_through_a_kill(
         time.sleep(random.uniform(0.0, within))
         server.kill()
         server.start()
-        driver.result(300)
+        driver.result(LONGEST)

@@ -19,10 +19,10 @@ from deltalake import DeltaTable
 import js_sync
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.proxy_faults import cut_off
+from tests.proxy_faults import cut_off, request_limit
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, sampled, state
+from tests.soak import LONGEST, rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -33,8 +33,10 @@ from tests.spark.drivers import (
     journal_in,
     land_all,
     landed_on_s3,
+    misled_beside,
     relaxed,
     until_done,
+    with_lease,
     with_schema,
 )
 from tests.spark.overtaken import overtaken_at, versions_of
@@ -64,12 +66,6 @@ LOST: list[Fault] = ["412", "503", "time-out", "closed"]
 
 # The lines of a source without partitions, and with some.
 LAYOUTS = ["", 'partition_by = ["subject[2]", "hour(_timestamp)"]\n']
-
-
-@pytest.fixture
-def bucket(bucket: ObjectFolder) -> ObjectFolder:
-    """The lock of a command that has died is taken over soon."""
-    return evolve(bucket, storage=evolve(bucket.storage, lease=3.0))
 
 
 @pytest.fixture
@@ -148,7 +144,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
         own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                letters_replayed(beside(config, number, proxy.url))
+                letters_replayed(with_lease(beside(config, number, proxy.url)))
             except StorageError:
                 pass
         rows, distinct = landed_on_s3(own, tmp_path)
@@ -156,7 +152,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
         assert rows == distinct in (last, last + 1), case
         if journal_in(own).letters.unfinished() is None:
             assert rows == last, case
-        next_one = beside(config, number, misled[0] if number % 2 else "")
+        next_one = misled_beside(config, number, misled)
         until_done(lambda other=next_one: letters_replayed(other))
         assert landed_on_s3(own, tmp_path) == (last, last), case
         check_partitions(own)
@@ -197,7 +193,7 @@ def in_threads(work: Callable[[Any], object], items: list[Any]) -> None:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(300)
+        each.join(LONGEST)
     assert not any(each.is_alive() for each in threads)
     if errors:
         raise errors[0]
@@ -210,12 +206,24 @@ class Lake:
         self.config = config
         (self.source,) = config.sources
 
-    def at(self, url: str, timeout: float = 1.0) -> Lake:
-        """Return the lake as another machine sees it."""
+    def at(self, url: str, fault: Fault = "") -> Lake:
+        """Return the lake as another machine sees it, perhaps through a proxy with a fault."""
         assert isinstance(self.config.path, ObjectFolder)
         path = self.config.path
-        storage = evolve(path.storage, endpoint=url, timeout=timeout)
+        storage = evolve(path.storage, endpoint=url, timeout=request_limit(fault))
         return Lake(evolve(self.config, path=evolve(path, storage=storage)))
+
+    def asleep_at(self, url: str) -> Lake:
+        """Return the lake of a command that sleeps while it waits for the answer of a proxy."""
+        assert isinstance(self.config.path, ObjectFolder)
+        path = self.config.path
+        storage = evolve(path.storage, endpoint=url, timeout=LONGEST)
+        return Lake(evolve(self.config, path=evolve(path, storage=storage))).dying
+
+    @property
+    def dying(self) -> Lake:
+        """The lake of a command that dies or sleeps."""
+        return Lake(with_lease(self.config))
 
     def copy(self, number: int) -> Lake:
         """Return another lake of the same stream."""
@@ -294,10 +302,10 @@ def test_soak_a_replay_that_dies_at_any_request(
         own, case = lake.copy(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                own.at(proxy.url).replay()
+                own.at(proxy.url).dying.replay()
             except StorageError:
                 pass
-        next_one = own.at(misled[0]) if number % 2 else own
+        next_one = own.at(misled[0], "time-out").dying if number % 2 else own
         until_done(next_one.replay)
         assert own.check(tmp_path, 30) == 0, case
     state(f"{len(tried)} of {len(points)} points, all exact")
@@ -336,7 +344,7 @@ def test_a_replay_beside_a_run_of_another_machine(
                 command.start()
 
         assert run(None, lake.config, once=True, tell=follow) == {}
-        command.join(120)
+        command.join(LONGEST)
         assert not command.is_alive()
     assert len(done) >= 4
     assert lake.check(tmp_path, 330) == 0
@@ -358,7 +366,7 @@ def test_a_command_that_sleeps_before_its_check_changes_nothing(
         hooked("replay: before table", sleep),
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        lake.at(proxy.url).replay()
+        lake.asleep_at(proxy.url).replay()
     check_item(lake, tmp_path)
 
 
@@ -383,7 +391,7 @@ def test_a_command_that_sleeps_between_its_check_and_its_commit_changes_nothing(
         S3Proxy(s3.url, fault) as proxy,
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        lake.at(proxy.url, timeout=120.0).replay()
+        lake.asleep_at(proxy.url).replay()
     if other == "replay":
         check_item(lake, tmp_path)
     else:
@@ -408,7 +416,7 @@ def test_a_compaction_that_sleeps_before_its_commit_names_no_removed_file(
         S3Proxy(s3.url, fault) as proxy,
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        list(compact(lake.at(proxy.url, timeout=120.0).config))
+        list(compact(lake.asleep_at(proxy.url).config))
     assert lake.check(tmp_path, 30) == 3
     list(compact(lake.config))
     assert lake.check(tmp_path, 30) == 3
@@ -435,7 +443,7 @@ def test_a_plan_of_letters_that_is_stored_too_late_changes_nothing(
         S3Proxy(s3.url, fault) as proxy,
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        letters_replayed(lake.at(proxy.url, timeout=120.0).config)
+        letters_replayed(lake.asleep_at(proxy.url).config)
     assert lake.check(tmp_path, 30) == 0
     assert letters_replayed(lake.config).letters == 0
     assert run(None, lake.config, once=True) == {}
@@ -460,7 +468,7 @@ def test_an_entry_of_a_replay_that_is_stored_too_late_does_not_count(
         S3Proxy(s3.url, fault) as proxy,
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        lake.at(proxy.url, timeout=120.0).replay("id")
+        lake.asleep_at(proxy.url).replay("id")
     assert lake.check(tmp_path, 30) == 0
     assert letters_replayed(lake.config).letters == 0
 
@@ -501,7 +509,7 @@ def test_a_lock_that_was_removed_shuts_out_its_owner(
         hooked("replay: before table", lambda _: None if is_late else remove()),
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        lake.at(proxy.url, timeout=120.0).replay()
+        lake.asleep_at(proxy.url).replay()
     assert lake.check(tmp_path, 30) == 3
 
 
@@ -556,11 +564,11 @@ def test_soak_a_rewrite_that_dies_at_any_request(
         own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                rewritten(beside(config, number, proxy.url))
+                rewritten(with_lease(beside(config, number, proxy.url)))
             except StorageError:
                 pass
         check_columns(own, tmp_path, last, finished=False)
-        next_one = beside(config, number, misled[0] if number % 2 else "")
+        next_one = misled_beside(config, number, misled)
         assert len(until_done(lambda other=next_one: rewritten(other))) <= 1, case
         check_columns(own, tmp_path, last, finished=True)
         check_partitions(own)
@@ -598,7 +606,7 @@ def test_a_rewrite_whose_answer_is_lost_is_done(
             return fault if is_commit(request) else ""
 
         with S3Proxy(s3.url, answer, patience=1.5) as proxy:
-            (done,) = rewritten(beside(config, number, proxy.url))
+            (done,) = rewritten(beside(config, number, proxy.url, fault))
         assert done.table == "orders"
         check_columns(own, tmp_path, 12, finished=True)
 
