@@ -118,7 +118,8 @@ def write_keys(jet: JetStream, bucket: str) -> int:
     """Write all keys, and return how many were perhaps not stored."""
     subjects = (f"$KV.{bucket}.k{at}" for at in range(KEYS))
     requests = (PublishRequest(subject=each, data=b"x") for each in subjects)
-    return sum(isinstance(each, js_sync.PublishFailure) for each in jet.publish_many(requests))
+    with jet.publish_many(requests, timeout=20, raise_failures=False) as outcomes:
+        return sum(isinstance(each, js_sync.PublishFailure) for each in outcomes)
 
 
 WRITES = {

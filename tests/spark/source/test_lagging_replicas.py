@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 
 import pytest
@@ -56,11 +56,15 @@ def read_all(jet: JetStream, read: RangeRead, mode: str) -> list[int]:
     return found
 
 
+@pytest.fixture
+def jets(wide: NatsCluster) -> Iterator[list[JetStream]]:
+    """Readers at every node, so that each replica answers some of the questions."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(connected(each.url)).jetstream() for each in wide.servers]
+
+
 @pytest.mark.parametrize("mode", ["direct", "consumer"])
-def test_lag_never_shortens_a_range(wide: NatsCluster, mode: str) -> None:
-    # Readers at every node, so that each replica answers some of the questions.
-    readers = [connected(server.url) for server in wide.servers]
-    jets = [nc.jetstream() for nc in readers]
+def test_lag_never_shortens_a_range(wide: NatsCluster, jets: list[JetStream], mode: str) -> None:
     config = StreamConfig(name="R", subjects=["r.>"], num_replicas=3, allow_direct=True)
     lead_near(jets[0].create_stream(config))
     stop = threading.Event()
@@ -86,8 +90,6 @@ def test_lag_never_shortens_a_range(wide: NatsCluster, mode: str) -> None:
         stop.set()
         producer.join(LONGEST)
         jets[0].delete_stream("R")
-        for nc in readers:
-            nc.close()
     assert checked > ROUNDS[mode] * len(jets)
     # A consumer reads where its leader is, which is mostly near: that part shows completeness.
     assert lost or mode == "consumer", "no replica lagged, so nothing was shown"
@@ -98,7 +100,7 @@ def produce(url: str, stop: threading.Event) -> None:
         jet = nc.jetstream()
         while not stop.is_set():
             burst = [PublishRequest(subject="r.x", data=b"x" * 50) for _ in range(BURST)]
-            for _ in jet.publish_many(burst):
+            for _ in jet.publish_many(burst, raise_failures=False):
                 pass  # which of them are stored does not matter
 
 
