@@ -8,14 +8,33 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from attrs import frozen
+
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 
-__all__ = ["cut_off", "failures_of", "misleading", "two_proxies", "wrong_answer"]
+__all__ = [
+    "NONE",
+    "Failure",
+    "cut_off",
+    "failures_of",
+    "misleading",
+    "request_limit",
+    "two_proxies",
+    "wrong_answer",
+]
 
 # Answers to writes that were carried out, and how many of these writes get one.
 _WRONG: Final[list[Fault]] = ["409", "412", "500", "503", "time-out", "closed"]
 _SHARE: Final = 0.2
+
+
+def request_limit(fault: Fault = "") -> float:
+    """Return the seconds until a request of a driver with a fault counts as failed.
+
+    The limit is short only where an answer does not come, because a busy machine may be late.
+    """
+    return 1.0 if fault == "time-out" else 60.0
 
 
 @contextmanager
@@ -30,7 +49,19 @@ def two_proxies(
         yield store, catalog
 
 
-def failures_of(wrong: Sequence[Fault], *proxies: S3Proxy) -> list[Callable[[S3Request], Fault]]:
+@frozen
+class Failure:
+    """What goes wrong in a run: a function for `S3Proxy`, and the fault that it has."""
+
+    answer: Callable[[S3Request], Fault]
+    fault: Fault
+
+
+NONE: Final = Failure(lambda _: "", "")
+"""Nothing goes wrong."""
+
+
+def failures_of(wrong: Sequence[Fault], *proxies: S3Proxy) -> list[Failure]:
     """Return what may go wrong in a run whose requests some proxies have counted.
 
     The driver dies at any request, or gets an answer of `wrong` to a write that was carried out.
@@ -39,8 +70,8 @@ def failures_of(wrong: Sequence[Fault], *proxies: S3Proxy) -> list[Callable[[S3R
     writes = sum(each.counts()[method] for each in proxies for method in ("PUT", "POST"))
     ends: list[Fault] = ["closed", "expired"]
     return [
-        *(cut_off(at, each) for each in ends for at in range(count)),
-        *(wrong_answer(at, each) for each in wrong for at in range(writes)),
+        *(Failure(cut_off(at, each), each) for each in ends for at in range(count)),
+        *(Failure(wrong_answer(at, each), each) for each in wrong for at in range(writes)),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,8 @@ class ShortKeys:
     """Keys that a program issues, which the profile `short` of the file `config` names."""
 
     def __init__(self, folder: Path, life: float = 10.0) -> None:
+        self.life: Final = life
+        self._began: Final = time.monotonic()
         self._issued: Final = folder / "issued"
         self._issued.touch()
         program = folder / "issue.py"
@@ -49,6 +52,22 @@ class ShortKeys:
         lines = [line.split() for line in self._issued.read_text().splitlines()]
         return {key: float(end) for key, end in lines}
 
+    @property
+    def most(self) -> int:
+        """The most keys of a program by now that uses each for half of its life."""
+        return 2 + int((time.monotonic() - self._began) / (self.life / 2))
+
     def fault(self, request: S3Request) -> Fault:
-        """Let a proxy refuse requests with a key that has expired, or was not issued."""
-        return "" if time.time() < self.issued.get(request.access_key, 0.0) else "expired"
+        """Let a proxy refuse requests whose key had expired when they were signed.
+
+        The time of arrival says less: the machine may be busy. Keys that were not issued are
+        refused, too.
+        """
+        signed = _signing_time(request)
+        return "" if signed < self.issued.get(request.access_key, 0.0) else "expired"
+
+
+def _signing_time(request: S3Request) -> float:
+    """Return the end of the second in which a request was signed."""
+    text = request.headers.get("x-amz-date", "")
+    return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() + 1.0

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.testing import FakePeer, FakeServer, NatsServer
 
 PRELUDE = """
@@ -79,7 +80,7 @@ except KeyboardInterrupt:
             break
     # Not by `communicate`, which knows nothing of lines that were read ahead.
     assert running.stdout.readline() == "closed\n"
-    assert running.wait(30) == 0
+    assert running.wait(LONGEST) == 0
 
 
 def test_forked_child_must_reconnect(
@@ -106,7 +107,7 @@ connection.close()
 """
     running = start(text, server.url)
     program.append(running)
-    output, errors = running.communicate(timeout=30)
+    output, errors = running.communicate(timeout=LONGEST)
     assert output == "4 PROC\n", errors
 
 
@@ -145,7 +146,7 @@ os._exit(0)
 """
     running = start(text, server.url)
     program.append(running)
-    assert running.communicate(timeout=30) == ("", "")
+    assert running.communicate(timeout=LONGEST) == ("", "")
     assert running.returncode == 0
 
 
@@ -183,7 +184,9 @@ connection.close()
 
     with FakeServer(script) as server:
         command = [sys.executable, "-c", text, server.url]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
         assert ended.stdout == "2\n", ended.stderr
 
 

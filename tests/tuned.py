@@ -30,6 +30,7 @@ CONSTANTS: Final = {
     "crossing filters since": "twin.read.page_sources._CROSSING_SINCE",
     "demo steps": "examples.demo.story.STEPS",
     "diagnosis time": "twin.publish.diagnose._PATIENCE",
+    "end of tasks": "twinstream.spark.landing.spark_engine._END_TIMEOUT",
     "fetch pause": "twin.consume.fetch_rounds._PAUSE",
     "fetch round": "twin.consume.fetch_rounds.ROUND",
     "group source check": "twin.groups.source_check._INTERVAL",

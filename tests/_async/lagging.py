@@ -32,4 +32,4 @@ async def lead_near(stream):
             await stream.replicas.step_down(preferred="node-1")
         return False
 
-    await eventually(led)
+    await eventually(led, patience=300.0)

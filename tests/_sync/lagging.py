@@ -33,4 +33,4 @@ def lead_near(stream):
             stream.replicas.step_down(preferred="node-1")
         return False
 
-    eventually(led)
+    eventually(led, patience=300.0)

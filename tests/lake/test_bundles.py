@@ -12,6 +12,7 @@ import pytest
 from attrs import evolve
 
 from tests.mortal_store import Died, MemoryStore, MortalStore
+from tests.soak import LONGEST
 from twinstream.lake.bundles import SPAN
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.errors import JournalError
@@ -208,7 +209,7 @@ def test_several_processes_bundle_at_once(tmp_path: Path) -> None:
     ready = threading.Barrier(4)
 
     def work() -> None:
-        ready.wait(30)
+        ready.wait(LONGEST)
         try:
             journal_in(tmp_path).bundle()
             assert journal_in(tmp_path).entries() == before

@@ -94,7 +94,7 @@ def test_tasks_of_a_group_can_be_ended() -> None:
             assert not deadline.expired()
             time.sleep(0.01)
         engine.cancel("g")
-        thread.join(60)
+        thread.join(LONGEST)
         assert not thread.is_alive()
         assert len(failed) == 1
         assert len(engine.run(pid_of, [1, 2], "other")) == 2
@@ -125,7 +125,7 @@ if __name__ == "__main__":
     assert processes
     os.kill(processes[0], signal.SIGINT)
     driver.kill()
-    driver.communicate(timeout=60)
+    driver.communicate(timeout=LONGEST)
     deadline = Deadline.after(LONGEST)
     while any(is_running(each) for each in processes):
         assert not deadline.expired()
@@ -151,7 +151,7 @@ else:
         [sys.executable, str(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
     )
@@ -210,5 +210,5 @@ def test_ctrl_c_while_processes_start_ends_none_of_them(tmp_path: Path) -> None:
     finally:
         ended.set()
         thread.join()
-    _, errors = process.communicate("\n", timeout=60)
+    _, errors = process.communicate("\n", timeout=LONGEST)
     assert (line, errors, process.returncode) == ("4\n", "", 0)

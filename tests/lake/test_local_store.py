@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.lake.errors import JournalError
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.store import KeyTaken
@@ -49,7 +50,7 @@ def test_one_of_many_writers_creates_an_object(store: LocalStore) -> None:
             ready: threading.Barrier = ready,
             key: str = f"race/{number}",
         ) -> None:
-            ready.wait(30)
+            ready.wait(LONGEST)
             try:
                 store.create(key, name)
             except KeyTaken:
@@ -60,7 +61,7 @@ def test_one_of_many_writers_creates_an_object(store: LocalStore) -> None:
         for each in writers:
             each.start()
         for each in writers:
-            each.join(30)
+            each.join(LONGEST)
         assert winners == [store.get(f"race/{number}")]
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.proxy_faults import request_limit
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
-from tests.soak import rounds
+from tests.soak import LONGEST, rounds
 from twinstream.lake.errors import StorageError, StorageUnusable
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.lake.objects.store import ObjectStore
@@ -67,7 +68,7 @@ def test_names_of_many_objects_are_listed(store: ObjectStore) -> None:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(120)
+        each.join(LONGEST)
     assert store.names("a") == names
 
 
@@ -83,7 +84,7 @@ def test_soak_one_of_many_writers_creates_an_object(bucket: ObjectFolder) -> Non
             key: str = f"race/{number}",
         ) -> None:
             store = ObjectStore(bucket)
-            ready.wait(30)
+            ready.wait(LONGEST)
             try:
                 store.create(key, name)
             except KeyTaken:
@@ -94,7 +95,7 @@ def test_soak_one_of_many_writers_creates_an_object(bucket: ObjectFolder) -> Non
         for each in writers:
             each.start()
         for each in writers:
-            each.join(60)
+            each.join(LONGEST)
         assert winners == [ObjectStore(bucket).get(f"race/{number}")]
 
 
@@ -103,7 +104,7 @@ def test_a_write_whose_answer_is_wrong_is_settled(
     s3: S3Server, bucket: ObjectFolder, fault: Fault
 ) -> None:
     with S3Proxy(s3.url, puts(fault)) as proxy:
-        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=1.0))
+        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=request_limit(fault)))
         store.create("plan/1.json", b"mine")
         assert store.get("plan/1.json") == b"mine"
         assert proxy.counts()["PUT"] <= 2
@@ -118,7 +119,7 @@ def test_an_object_of_another_writer_is_not_taken_for_the_own_one(
     """Even if it has the same content."""
     ObjectStore(bucket).create("plan/1.json", b"same")
     with S3Proxy(s3.url, puts(fault)) as proxy:
-        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=1.0))
+        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=request_limit(fault)))
         with pytest.raises(KeyTaken):
             store.create("plan/1.json", b"same")
 
@@ -128,7 +129,7 @@ def test_a_write_that_was_lost_is_repeated(
     s3: S3Server, bucket: ObjectFolder, fault: Fault
 ) -> None:
     with S3Proxy(s3.url, puts(fault, fault, "")) as proxy:
-        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=5.0))
+        store = ObjectStore(s3.folder(bucket.prefix, proxy.url, timeout=request_limit(fault)))
         store.create("plan/1.json", b"mine")
         assert ObjectStore(bucket).get("plan/1.json") == b"mine"
 
@@ -169,7 +170,7 @@ def test_errors_name_the_object_the_reason_and_a_remedy(
     fails(s3.folder(name, access_key_env="WRONG_KEY"), f"s3://lake/{name}/", "access", "[storage]")
     other = ObjectFolder("none", name, bucket.storage)
     fails(other, "s3://none/", "there is no bucket none", "create it")
-    nowhere = s3.folder(name, "http://127.0.0.1:9", timeout=1.0)
+    nowhere = s3.folder(name, "http://127.0.0.1:9")
     with pytest.raises(StorageError, match=r"no answer from http://127\.0\.0\.1:9"):
         ObjectStore(nowhere).get("plan/1.json")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
@@ -203,7 +204,7 @@ def test_credentials_that_expire_are_renewed(
             number += 1
             time.sleep(0.2)
         assert len(store.names("a")) == number
-    assert 3 <= len(keys.issued) <= 5, "they are used for half of their life"
+    assert 3 <= len(keys.issued) <= keys.most, "they are used for half of their life"
 
 
 def test_a_killed_server_comes_back(bucket: ObjectFolder) -> None:

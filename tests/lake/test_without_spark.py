@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-import js_sync
 from tests.cli.terminal import SEVERAL, Shown, each_shown
+from tests.patient_link import connected
+from tests.soak import LONGEST
 from tests.spark.pipelines import rows_of, write_config
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -52,7 +53,7 @@ REASONS = {
 def stream(server: NatsServer) -> str:
     """A new stream, whose name is also the first token of its subjects."""
     name = f"LAKE{next(_NUMBERS)}"
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
         nc.jetstream().create_stream(config)
     return name
@@ -75,7 +76,7 @@ def python(tmp_path: Path) -> Callable[..., Outcome]:
             env=given,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONGEST,
         )
 
     return run
@@ -90,7 +91,7 @@ def pipeline(python: Callable[..., Outcome]) -> Command:
 
 
 def publish(server: NatsServer, stream: str, numbers: Sequence[int]) -> None:
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         jet = nc.jetstream()
         for number in numbers:
             usual = json.dumps({"id": number, "item": f"item {number}", "more": [number]})

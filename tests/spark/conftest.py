@@ -12,6 +12,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
+from tests.patient_link import READ_PATIENTLY, connected
 from tests.proxy_faults import misleading
 from tests.proxy_process import proxy_process
 from tests.quick_java import quick_session
@@ -84,7 +85,7 @@ def misled(s3: S3Server) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="session")
 def jet(server: NatsServer) -> Iterator[JetStream]:
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         yield nc.jetstream()
 
 
@@ -126,7 +127,7 @@ def read(spark: SparkSession, server: NatsServer) -> Callable[..., DataFrame]:
 
     def load(stream: str, schema: Any = None, **options: Any) -> DataFrame:
         reader = spark.read.format("jetstream").option("nats.servers", server.url)
-        reader = reader.options(stream=stream, **options)
+        reader = reader.options(stream=stream, **READ_PATIENTLY, **options)
         return (reader if schema is None else reader.schema(schema)).load()
 
     return load

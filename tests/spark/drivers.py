@@ -24,6 +24,8 @@ from attrs import define, evolve
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from tests.proxy_faults import request_limit
+from tests.s3_proxy import Fault
 from tests.soak import LONGEST
 from tests.spark.pipelines import SCHEMA, counted, counted_by_duckdb
 from twinstream.core.deadline import Deadline
@@ -51,6 +53,7 @@ from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
+    from tests.short_keys import ShortKeys
 
 _T = TypeVar("_T")
 
@@ -176,6 +179,30 @@ def land_all(
         lander.land(plan)
 
 
+def land_until_renewed(config: PipelineConfig, leader: FakeLeader, keys: ShortKeys) -> None:
+    """Land batches with the same tables until three keys were issued."""
+    deadline = Deadline.after(LONGEST)
+    lander: BatchLander | None = None
+    while lander is None or len(keys.issued) < 3:
+        assert not deadline.expired()
+        if lander is None:
+            journal = journal_in(config)
+            lander = BatchLander(journal, batches_of(config, journal, leader))
+        leader.last += 3
+        began = time.monotonic()
+        try:
+            plan = lander.due()
+            assert plan is not None
+            lander.land(plan)
+        except StorageError:
+            # On a busy machine, the key of a table may expire within a batch.
+            if time.monotonic() - began < keys.life / 2:
+                raise
+            lander = None
+        time.sleep(0.2)  # the keys expire no sooner if more batches are landed
+    land_all(config, leader)  # what a late batch has left
+
+
 def landed(config: PipelineConfig) -> tuple[int, int]:
     """Return the rows and the distinct sequences in the tables and the dead letters."""
     assert isinstance(config.path, Path)
@@ -270,7 +297,10 @@ def check_partitions(config: PipelineConfig) -> None:
 
 
 def with_lease(config: PipelineConfig) -> PipelineConfig:
-    """Return the pipeline with a lock that is taken over soon after its owner has died."""
+    """Return the pipeline of a command that dies or sleeps: its lock is taken over soon.
+
+    On a busy machine, other commands would lose such a lock, so they belong into `until_done`.
+    """
     assert isinstance(config.path, ObjectFolder)
     storage = evolve(config.path.storage, lease=3.0)
     return evolve(config, path=evolve(config.path, storage=storage))
@@ -289,13 +319,23 @@ def changed(config: PipelineConfig, **values: Any) -> PipelineConfig:
     return evolve(config, sources=(evolve(source, **values),))
 
 
-def beside(config: PipelineConfig, number: int, url: str = "") -> PipelineConfig:
-    """Return a pipeline with a lake of its own, perhaps behind a proxy with a short patience."""
+def beside(config: PipelineConfig, number: int, url: str = "", fault: Fault = "") -> PipelineConfig:
+    """Return a pipeline with a lake of its own, perhaps behind a proxy with a fault."""
     assert isinstance(config.path, ObjectFolder)
     path = config.path / f"{number}"
     if url:
-        path = evolve(path, storage=evolve(path.storage, endpoint=url, timeout=1.0))
+        storage = evolve(path.storage, endpoint=url, timeout=request_limit(fault))
+        path = evolve(path, storage=storage)
     return evolve(config, path=path)
+
+
+def misled_beside(config: PipelineConfig, number: int, urls: Sequence[str]) -> PipelineConfig:
+    """Return the pipeline of `beside`, for `until_done`, each second one behind all faults.
+
+    It does not wait long for an interrupted batch of another machine.
+    """
+    own = beside(config, number, urls[0], "time-out") if number % 2 else beside(config, number)
+    return with_lease(own)
 
 
 def bounds(config: PipelineConfig) -> list[tuple[int, int]]:
@@ -328,4 +368,4 @@ def land_through_a_kill(
         time.sleep(random.uniform(0.0, within))
         server.kill()
         server.start()
-        driver.result(300)
+        driver.result(LONGEST)

@@ -14,6 +14,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 
+from tests.proxy_faults import request_limit
+from tests.s3_proxy import Fault
 from tests.s3_server import S3Server
 from tests.spark.pipelines import counted_by_duckdb
 from twinstream.lake.objects.client import bucket_of
@@ -38,11 +40,13 @@ def on_iceberg(
     *,
     url: str = "",
     catalog_url: str = "",
-    timeout: float = 30.0,
+    fault: Fault = "",
 ) -> PipelineConfig:
-    """Return a pipeline with a lake and a namespace of its own, perhaps behind proxies."""
-    settings = {"timeout": timeout}
-    folder = s3.folder(name, url or None, **settings)
+    """Return a pipeline with a lake and a namespace of its own, perhaps behind proxies.
+
+    `fault` is what goes wrong there.
+    """
+    folder = s3.folder(name, url or None, timeout=request_limit(fault))
     catalog = s3.catalog(f"ns_{name.replace('/', '_')}", catalog_url or None)
     return in_catalog(evolve(config, sink="iceberg", path=folder, catalog=catalog))
 
@@ -52,7 +56,7 @@ def misled_on_iceberg(
 ) -> PipelineConfig:
     """Return the pipeline of `on_iceberg` behind proxies that answer some requests wrongly."""
     url, catalog_url = urls
-    return on_iceberg(config, s3, name, url=url, catalog_url=catalog_url, timeout=1.0)
+    return on_iceberg(config, s3, name, url=url, catalog_url=catalog_url, fault="time-out")
 
 
 def catalog_of(config: PipelineConfig) -> Catalog:

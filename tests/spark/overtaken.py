@@ -14,6 +14,8 @@ from deltalake import DeltaTable
 
 from tests.proxy_process import proxy_process
 from tests.s3_proxy import Fault, S3Request
+from tests.soak import LONGEST
+from tests.spark.drivers import with_lease
 from twinstream.lake.objects.client import delta_options
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.spark.pipeline import PipelineConfig
@@ -21,9 +23,6 @@ from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 __all__ = ["Overtaken", "overtaken_at", "versions_of"]
-
-# Seconds for which the command waits for an answer.
-_PATIENCE: Final = 120.0
 
 _COMMIT: Final = re.compile(r"/orders/_delta_log/\d+\.json$")
 
@@ -36,9 +35,13 @@ class Overtaken:
         self._found: Final = found
 
     @property
+    def is_over(self) -> bool:
+        """Whether the other machine has taken the lock over, and has ended."""
+        return self._found.poll(0)
+
+    @property
     def versions(self) -> dict[str, int]:
         """The versions of the tables when the next owner of the lock had ended."""
-        assert self._found.poll(0), "the command made fewer commits"
         found: dict[str, int] = self._found.recv()
         return found
 
@@ -64,9 +67,10 @@ def overtaken_at(config: PipelineConfig, number: int) -> Generator[Overtaken]:
     storage = config.path.storage
     found, theirs = multiprocessing.Pipe(duplex=False)
     overtaking = _Overtaking(config, number, theirs)
-    with proxy_process([storage.endpoint], overtaking, _PATIENCE) as (url,):
-        slow = evolve(storage, endpoint=url, timeout=_PATIENCE)
-        yield Overtaken(evolve(config, path=evolve(config.path, storage=slow)), found)
+    with proxy_process([storage.endpoint], overtaking, LONGEST) as (url,):
+        slow = evolve(storage, endpoint=url, timeout=LONGEST)
+        asleep = with_lease(evolve(config, path=evolve(config.path, storage=slow)))
+        yield Overtaken(asleep, found)
 
 
 class _Overtaking:

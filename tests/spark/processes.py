@@ -12,8 +12,11 @@ from pathlib import Path
 
 import js_sync
 from tests.quick_java import QUICK_JAVA
+from tests.soak import LONGEST
 from twinstream.spark.session.java import ensure
 from twinstream.testing.guard import Guard
+
+ROOT = Path(__file__).parents[2]
 
 
 def package_folder(name: str) -> Path:
@@ -21,6 +24,12 @@ def package_folder(name: str) -> Path:
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent
+
+
+def job_environment(path: str = "") -> dict[str, str]:
+    """Return the environment of a job that runs apart: it may import `tests` beside a path."""
+    paths = [path or os.environ.get("PYTHONPATH", ""), str(ROOT)]
+    return {"PYTHONPATH": os.pathsep.join(each for each in paths if each)}
 
 
 def connect_path() -> str:
@@ -64,7 +73,7 @@ class SparkProcess:
             raise
 
     def _await(self, ready: str) -> str:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + LONGEST
         while time.monotonic() < deadline:
             found = re.search(ready, self.log.read_text())
             if found:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
+from tests.spark.patience import finished
 from twinstream.cli.groups import twinstream
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.pipeline import read_config
@@ -147,16 +148,15 @@ def inline(spark: SparkSession, way: Way, url: str, folder: Path) -> None:
 
 
 def streamed(spark: SparkSession, given: dict[str, str], folder: Path) -> None:
-    query = (
+    writer = (
         spark.readStream.format("jetstream")
         .options(**given, startingOffsets="earliest")
         .load()
         .writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
-        .start(str(folder / "copied"))
     )
-    assert query.awaitTermination(400)
+    query = finished(lambda: writer.start(str(folder / "copied")))
     query.explain(extended=True)
     print(query.recentProgress, query.exception(), flush=True)
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.spark.patience import finished
 from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def main(
         if plan == "aggregation":
             written = messages(counted(spark, read), prefix).writeStream.format("dying")
             written = written.options(**sink, checkpointLocation=str(Path(folder, str(number))))
-            written.trigger(availableNow=True).start().awaitTermination()
+            finished(written.trigger(availableNow=True).start)
         else:
             rows = messages(rows_of(spark, plan), prefix)
             rows.write.format("dying").options(**sink).mode("append").save()

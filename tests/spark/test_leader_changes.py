@@ -18,7 +18,10 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
-from tests.soak import rounds, state
+from tests._sync.flow import eventually
+from tests.patient_link import connected
+from tests.soak import LONGEST, rounds, state
+from tests.spark.patience import finished
 from tests.spark.unrest import Unrest
 from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.testing import NatsCluster
@@ -36,8 +39,8 @@ Make = Callable[..., Stream]
 
 @pytest.fixture
 def jet(cluster: NatsCluster) -> Iterator[JetStream]:
-    with js_sync.connect(cluster.url) as nc:
-        yield nc.jetstream(timeout=20)
+    with connected(cluster.url) as nc:
+        yield nc.jetstream()
 
 
 @pytest.fixture
@@ -56,13 +59,6 @@ def make_stream(jet: JetStream) -> Iterator[Make]:
         jet.delete_stream(each.name)
 
 
-def fill(jet: JetStream, stream: Stream, rows: int) -> None:
-    subject = f"{stream.name.lower()}.a"
-    requests = (PublishRequest(subject=subject, data=b'{"id": %d}' % at) for at in range(rows))
-    for outcome in jet.publish_many(requests):
-        assert not isinstance(outcome, js_sync.PublishFailure), outcome
-
-
 def ids_of(stream: Stream, subject: str) -> list[int]:
     """Return the ids in a stream, ascending, read to an end that its leader confirms."""
     found = stream.read(subjects=[subject])
@@ -76,7 +72,7 @@ def test_soak_batches_are_read_whole(
     mode: str, spark: SparkSession, cluster: NatsCluster, jet: JetStream, make_stream: Make
 ) -> None:
     stream = make_stream()
-    fill(jet, stream, ROWS)
+    publish(jet, stream, 0)
     options = {"nats.servers": cluster.url, "stream": stream.name, "readMode": mode}
     rows = spark.read.format("jetstream").options(**options, fetchMessages="200", minPartitions="2")
     rows = rows.schema("seq bigint")
@@ -97,7 +93,7 @@ def test_soak_buckets_are_read_whole(
     """While keys are written, each of them is one row."""
     name, wanted, seed, reads = "UNREST", rounds(CHANGES, 60), random.randrange(2**32), 0
     jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
-    write_keys(jet, name)
+    eventually(lambda: write_keys(jet, name) == 0, patience=LONGEST)
     expected = sorted(f"k{at}" for at in range(KEYS))
     options = {"nats.servers": cluster.url, "bucket": name, "fetchMessages": "200"}
     rows = spark.read.format("jetstream").options(**options, minPartitions="2")
@@ -118,12 +114,12 @@ def test_soak_buckets_are_read_whole(
     assert unrest.changes == wanted
 
 
-def write_keys(jet: JetStream, bucket: str) -> None:
+def write_keys(jet: JetStream, bucket: str) -> int:
+    """Write all keys, and return how many were perhaps not stored."""
     subjects = (f"$KV.{bucket}.k{at}" for at in range(KEYS))
     requests = (PublishRequest(subject=each, data=b"x") for each in subjects)
-    for outcome in jet.publish_many(requests):
-        # Which of them were stored does not matter.
-        assert not isinstance(outcome, js_sync.PublishFailure) or outcome.error, outcome
+    with jet.publish_many(requests, timeout=20, raise_failures=False) as outcomes:
+        return sum(isinstance(each, js_sync.PublishFailure) for each in outcomes)
 
 
 WRITES = {
@@ -210,7 +206,7 @@ def copy(spark: SparkSession, servers: str, one: str, two: str, folder: Path) ->
     rows = spark.readStream.format("jetstream").options(
         **options, stream=one, startingOffsets="earliest", maxMessagesPerTrigger=str(ROWS // 2)
     )
-    query = (
+    writer = (
         rows.option("fetchMessages", "500")
         .load()
         .selectExpr(f"'{two.lower()}.copy' subject", "data")
@@ -219,9 +215,5 @@ def copy(spark: SparkSession, servers: str, one: str, two: str, folder: Path) ->
         .option("ledgerSubject", f"{two.lower()}.ledger")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    try:
-        assert query.awaitTermination(280)
-    finally:
-        query.stop()
+    finished(writer.start)

@@ -44,7 +44,7 @@ class Unrest:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        with js_sync.connect(self._url) as nc:
+        with js_sync.connect(self._url, connect_timeout=60) as nc:
             jet = nc.jetstream()
             streams = [jet.bind_stream(name) for name in self._streams]
             while self.changes < self._most and not self._stop.is_set():

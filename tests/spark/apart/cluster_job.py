@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from tests.spark.patience import finished
 from twinstream.spark.pipeline import land
 from twinstream.spark.session.session import local_session
 
@@ -30,7 +31,7 @@ def main(master: str, server: str, folder: str, package: str = "") -> dict[str, 
     batch = rows.selectExpr("count(*) AS n", "count(DISTINCT seq) AS seqs").collect()[0]
     # The driver keeps blocks too, and counts as one.
     executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-    query = (
+    writer = (
         spark.readStream.format("jetstream")
         .options(**options, startingOffsets="earliest", maxMessagesPerTrigger="3000")
         .load()
@@ -38,9 +39,8 @@ def main(master: str, server: str, folder: str, package: str = "") -> dict[str, 
         .option("path", f"{folder}/table")
         .option("checkpointLocation", f"{folder}/checkpoint")
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination(240)
+    finished(writer.start)
     landed = spark.read.parquet(f"{folder}/table")
     streamed = landed.selectExpr("count(*) AS n", "count(DISTINCT seq) AS seqs").collect()[0]
     report = land(spark, servers=server, stream="ORDERS", path=f"{folder}/lake", options=options)

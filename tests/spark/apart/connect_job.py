@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from tests.soak import LONGEST
+from tests.spark.patience import begun, finished, patiently
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_T = TypeVar("_T")
 
 
 def main(url: str, nats: str, folder: str) -> dict[str, Any]:
@@ -43,11 +42,11 @@ def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str
     told.where("seq <= 10").write.format("jetstream").options(
         **{"nats.servers": nats, "stream": "COPY"}
     ).mode("append").save()
-    patiently(lambda: copied(spark, nats, folder))
+    copied(spark, nats, folder)
     return {
         "read": orders.count(),
         "in_batch": patiently(lambda: written_in_batches(spark, nats, folder)),
-        "joined": patiently(lambda: joined(spark, nats, folder)),
+        "joined": joined(spark, nats, folder),
     }
 
 
@@ -74,36 +73,20 @@ def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
     }
 
 
-def patiently(run: Callable[[], _T]) -> _T:
-    """Run a streaming query; goes on when Spark gave its process too little time."""
-    end = time.monotonic() + 300
-    while time.monotonic() < end:
-        try:
-            return run()
-        except PySparkException as error:
-            if "waiting for the Python worker to connect back" not in str(error):
-                raise
-    raise AssertionError("the query's process did not start in time, in 300 s")
-
-
 def copied(spark: SparkSession, nats: str, folder: str) -> None:
     server = {"nats.servers": nats}
     orders = spark.readStream.format("jetstream").options(
         **server, stream="ORDERS", startingOffsets="earliest"
     )
-    query = (
+    writer = (
         orders.load()
         .selectExpr("concat('copy.', subject) AS subject", "data")
         .writeStream.format("jetstream")
         .options(**server, stream="COPY", idempotence="ledger", ledgerSubject="copy.ledger")
         .option("checkpointLocation", f"{folder}/checkpoint")
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(400)
-    error = query.exception()
-    if error is not None:
-        raise error
+    finished(writer.start)
 
 
 def joined(spark: SparkSession, nats: str, folder: str) -> list[tuple[str, str | None]]:
@@ -120,17 +103,15 @@ def joined(spark: SparkSession, nats: str, folder: str) -> list[tuple[str, str |
 
     names = read(spark.read, "name").selectExpr("CAST(data AS STRING) AS name")
     store("copy.name", "first")
-    query = (
+    writer = (
         read(spark.readStream, "sold")
         .selectExpr("CAST(data AS STRING) AS name", "seq")
         .join(names.selectExpr("name", "name AS found"), "name", "left")
         .writeStream.format("memory")
         .queryName("joined")
-        .option("checkpointLocation", f"{folder}/joined")
-        .start()
     )
+    query = begun(lambda at: writer.option("checkpointLocation", at).start(), Path(folder))
     try:
-        query.processAllAvailable()
         store("copy.sold", "first")
         query.processAllAvailable()
         store("copy.name", "second")
@@ -160,7 +141,7 @@ def written_in_batches(spark: SparkSession, nats: str, folder: str) -> str:
         .start()
     )
     try:
-        assert query.awaitTermination(400)
+        assert query.awaitTermination(LONGEST)
     except PySparkException as error:
         if "does not identify" in str(error):
             return str(error)

@@ -10,6 +10,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tests.spark.patience import finished
 from twinstream.spark.pipeline import land
 from twinstream.spark.session.session import local_session
 
@@ -43,15 +44,14 @@ def streamed(spark: SparkSession, options: dict[str, str], folder: str) -> int:
     """Return the number of partitions of the only batch of a streaming query."""
     reader = spark.readStream.format("jetstream").schema("seq bigint").options(**options)
     found: list[int] = []
-    query = (
+    writer = (
         reader.option("startingOffsets", "earliest")
         .load()
         .writeStream.foreachBatch(lambda rows, _: found.append(rows.rdd.getNumPartitions()))
         .option("checkpointLocation", f"{folder}/checkpoint")
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(240)
+    finished(writer.start)
     (count,) = found
     return count
 

@@ -20,9 +20,10 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG, LONGEST
-from tests.spark.processes import SparkProcess, package_folder
+from tests.spark.processes import SparkProcess, job_environment, package_folder
 from twinstream.models import StreamConfig
 from twinstream.spark.session.project_zip import PACKAGES, pack
 from twinstream.spark.session.worker_python import worker_python
@@ -55,8 +56,8 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def orders(server_factory: Callable[[], NatsServer]) -> NatsServer:
     server = server_factory()
-    with js_sync.connect(server.url) as nc:
-        jet = nc.jetstream(timeout=30)
+    with connected(server.url) as nc:
+        jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="ORDERS", subjects=["orders.*"], allow_direct=True))
         jet.create_stream(
             StreamConfig(
@@ -89,7 +90,7 @@ def submit(
         command,
         capture_output=True,
         text=True,
-        env=os.environ | QUICK_JAVA | environment,
+        env=os.environ | QUICK_JAVA | environment | job_environment(environment["PYTHONPATH"]),
         cwd=cwd,
         timeout=LONGEST,
         check=False,
@@ -103,7 +104,7 @@ def submit(
         "executors": 2,
         "driver_python": environment.get("PYSPARK_DRIVER_PYTHON", worker_python()),
     }
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         assert nc.jetstream().get_stream("COPY").cached_info.state.messages == MESSAGES
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import js_sync
+from tests.patient_link import connected
 from tests.soak import LONGEST
-from tests.spark.processes import SparkProcess, connect_path
+from tests.spark.processes import SparkProcess, connect_path, job_environment
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -24,8 +24,8 @@ def test_reads_and_writes_as_batch_and_as_stream(
     connect: SparkProcess, server_factory: Callable[[], NatsServer], tmp_path: Path
 ) -> None:
     server = server_factory()
-    with js_sync.connect(server.url) as nc:
-        jet = nc.jetstream(timeout=30)
+    with connected(server.url) as nc:
+        jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="ORDERS", subjects=["orders.*"], allow_direct=True))
         jet.create_stream(
             StreamConfig(name="COPY", subjects=["copy.>"], allow_direct=True, allow_atomic=True)
@@ -68,7 +68,7 @@ def run_job(*arguments: str) -> dict[str, Any]:
         [sys.executable, str(JOB), *arguments],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": connect_path()},
+        env=os.environ | job_environment(connect_path()),
         timeout=LONGEST,
         check=False,
     )

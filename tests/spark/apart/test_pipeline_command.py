@@ -64,7 +64,7 @@ def test_ctrl_c_ends_a_run_between_two_batches(
     finally:
         if program.poll() is None:
             os.killpg(program.pid, signal.SIGKILL)
-            program.wait(60)
+            program.wait(LONGEST)
     assert (program.returncode, errors) == (0, "")
     assert command is not None
     assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in command, "Java only plans"
@@ -96,7 +96,7 @@ def test_the_local_engine_starts_neither_java_nor_spark(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
-        program.wait(60)
+        program.wait(LONGEST)
     assert (program.returncode, errors) == (0, "")
     assert [json.loads(each)["event"] for each in left.splitlines()][-1:] == ["ended"]
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (40, 40)
@@ -109,7 +109,7 @@ def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
     source = f'stream = "{make_stream().name}"\nname = "orders"'
     program = started(write_config(tmp_path, "parquet", server.url, source))
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         while java_of(program.pid) is None:
             assert program.poll() is None
             assert time.monotonic() < deadline
@@ -120,6 +120,6 @@ def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
     finally:
         with suppress(ProcessLookupError):  # none is left
             os.killpg(program.pid, signal.SIGKILL)
-        program.wait(60)
+        program.wait(LONGEST)
     assert (program.returncode, errors) == (0, "")
     assert [json.loads(each)["event"] for each in left.splitlines()] == ["ended"]

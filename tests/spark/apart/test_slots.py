@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import js_sync
+from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONGEST
+from tests.spark.processes import job_environment
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -25,8 +27,8 @@ def test_reads_are_divided_by_the_slots_of_the_session(
     server_factory: Callable[[], NatsServer], tmp_path: Path
 ) -> None:
     server = server_factory()
-    with js_sync.connect(server.url) as nc:
-        jet = nc.jetstream(timeout=60)
+    with connected(server.url) as nc:
+        jet = nc.jetstream()
         for name, count in (("LARGE", LARGE), ("SMALL", SMALL)):
             config = StreamConfig(name=name, subjects=[name], allow_direct=True, storage="memory")
             jet.create_stream(config)
@@ -37,7 +39,7 @@ def test_reads_are_divided_by_the_slots_of_the_session(
         [sys.executable, str(JOB), str(SLOTS), server.url, str(tmp_path)],
         capture_output=True,
         text=True,
-        env=os.environ | QUICK_JAVA,
+        env=os.environ | QUICK_JAVA | job_environment(),
         timeout=LONGEST,
         check=False,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import count
@@ -16,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, KeyValue
 from tests.soak import LONGEST
+from tests.spark.patience import begun, finished
 from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamSource, evolve
 from twinstream.spark.bucket.location import located
@@ -53,18 +53,14 @@ def follow(
     def run(bucket: Bucket, **options: Any) -> list[tuple[Any, ...]]:
         reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
         given = {"bucket": bucket.bucket, "startingOffsets": "earliest", **options}
-        query = (
+        writer = (
             reader.options(**given)
             .load()
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start(str(tmp_path / "out"))
         )
-        try:
-            assert query.awaitTermination(120), "the query does not end"
-        finally:
-            query.stop()
+        finished(lambda: writer.start(str(tmp_path / "out")))
         rows = spark.read.parquet(str(tmp_path / "out")).orderBy("revision").collect()
         found = [(row["revision"], row["key"], row["operation"]) for row in rows]
         assert len(set(found)) == len(found), "a revision came twice"
@@ -157,20 +153,10 @@ def test_a_running_query_follows_the_updates(
     bucket = make_bucket()
     bucket.put("a", b"old")
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
-    query = (
-        reader.option("bucket", bucket.bucket)
-        .load()
-        .writeStream.format("memory")
-        .queryName("updates")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
-    )
+    rows = reader.option("bucket", bucket.bucket).load()
+    writer = rows.writeStream.format("memory").queryName("updates")
+    query = begun(lambda at: writer.option("checkpointLocation", at).start(), tmp_path)
     try:
-        deadline = Deadline.after(LONGEST)
-        while not query.recentProgress:
-            assert not deadline.expired(), "the query does not start"
-            assert query.exception() is None
-            time.sleep(0.05)
         bucket.put("b", b"new")
         bucket.delete("a")
         query.processAllAvailable()

@@ -12,6 +12,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, KeyValue
+from tests.patient_link import connected
 from tests.soak import LONGEST
 from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamConfig, StreamSource
@@ -165,7 +166,7 @@ def test_reads_while_a_program_writes(
 
     def write() -> None:
         try:
-            with js_sync.connect(server.url) as nc:
+            with connected(server.url) as nc:
                 number = 0
                 while not done.is_set():
                     number += 1
@@ -183,7 +184,7 @@ def test_reads_while_a_program_writes(
             assert all(found[key] >= revision for key, revision in before.items())
     finally:
         done.set()
-        writer.join(60)
+        writer.join(LONGEST)
     assert errors == []
 
 
@@ -318,7 +319,7 @@ authorization {
 
 def test_a_user_who_may_make_no_consumer(server_factory: Callable[..., NatsServer]) -> None:
     server = server_factory(USERS)
-    with js_sync.connect(server.url, user="all", password="a") as nc:
+    with connected(server.url, user="all", password="a") as nc:
         bucket = nc.jetstream().create_key_value(KeyValueConfig(bucket="b"))
         put_all(nc.jetstream(), bucket, 2000, b"1")
         user = {"nats.user": "reader", "nats.password": "b"}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import LONGEST
+from tests.tuned import Tuned
 from twinstream.errors import NoResponders
 from twinstream.lake.task_report import TaskFile, TaskReport
 from twinstream.spark.errors import DecodeFailure
@@ -62,7 +64,7 @@ def test_after_a_transient_error_a_task_is_tried_again(spark: SparkSession, tmp_
 
 
 def test_a_cancelled_job_fails_after_its_tasks_have_ended(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, tuned: Tuned
 ) -> None:
     """Otherwise Spark prints a trace about each task if the program stops Spark at once."""
 
@@ -70,13 +72,14 @@ def test_a_cancelled_job_fails_after_its_tasks_have_ended(
         import time
 
         (tmp_path / str(part)).touch()
-        time.sleep(60)
+        time.sleep(100)
         return TaskReport(part, part + 1)
 
+    tuned("end of tasks", LONGEST)
     engine = SparkEngine(spark)
 
     def cancel() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         while attempts(tmp_path) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)
         engine.cancel("cancelled")
@@ -93,4 +96,4 @@ def test_a_cancelled_job_fails_after_its_tasks_have_ended(
     stage = tracker.getStageInfo(found.stageIds[0])
     assert stage is not None
     assert stage.numActiveTasks == 0
-    canceller.join(60)
+    canceller.join(LONGEST)

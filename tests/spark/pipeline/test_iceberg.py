@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +22,6 @@ from tests.hooked import hooked
 from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.short_keys import ShortKeys
-from tests.soak import LONGEST
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -33,14 +31,13 @@ from tests.spark.drivers import (
     changed,
     journal_in,
     land_all,
+    land_until_renewed,
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg
 from tests.spark.pipelines import config_of
-from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.iceberg.columns import arrow_columns, iceberg_columns
 from twinstream.lake.iceberg.tables import data_files, home_of
-from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.letters_plan import LettersPlan
 from twinstream.lake.objects.files import arrow_files
 from twinstream.lake.objects.folder import ObjectFolder
@@ -58,6 +55,7 @@ from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.landed_rows import read_landed
 from twinstream.spark.pipeline.tables.iceberg_change import iceberg_schema
 from twinstream.spark.pipeline.tables.open_sink import open_sink
@@ -398,7 +396,7 @@ def test_a_catalog_that_does_not_answer_is_named(
         short = evolve(config.path, storage=evolve(config.path.storage, timeout=0.1))
         other = evolve(config, path=short, catalog=evolve(config.catalog, uri=url))
         with pytest.raises(StorageError) as caught:
-            land_all(other, leader)
+            land_all(other, leader, store=Folders.of(config.path).store)
     message = f"cannot open the catalog: the catalog {url} does not answer (ConnectionError)"
     assert str(caught.value) == f"{message}; check that it runs, and uri"
 
@@ -415,16 +413,8 @@ def test_credentials_that_expire_are_renewed(
             "short", store.url, access_key_env="", secret_key_env="", profile="short"
         )
         driven = evolve(config, path=folder, catalog=evolve(config.catalog, uri=catalog.url))
-        leader, deadline = FakeLeader(10), Deadline.after(LONGEST)
-        journal = journal_in(driven)
-        lander = BatchLander(journal, batches_of(driven, journal, leader))
-        while len(keys.issued) < 3:
-            assert not deadline.expired()
-            leader.last += 3
-            plan = lander.due()
-            assert plan is not None
-            lander.land(plan)
-            time.sleep(0.2)  # the keys expire no sooner if more batches are landed
+        leader = FakeLeader(10)
+        land_until_renewed(driven, leader, keys)
         judged = evolve(config, path=s3.folder("short"))
         assert landed_in_catalog(judged, tmp_path) == (leader.last, leader.last)
 

@@ -61,13 +61,13 @@ def behind_proxies(
     made: PipelineConfig,
     s3: S3Server,
     name: str,
-    fault: Callable[[S3Request], Fault] = lambda _: "",
-    timeout: float = 1.0,
+    answer: Callable[[S3Request], Fault] = lambda _: "",
+    fault: Fault = "",
 ) -> Generator[tuple[PipelineConfig, list[S3Proxy]]]:
     """Yield a pipeline with a proxy before the store and one before the catalog."""
-    with two_proxies(s3, fault) as (store, catalog):
+    with two_proxies(s3, answer) as (store, catalog):
         yield (
-            on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=timeout),
+            on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, fault=fault),
             [store, catalog],
         )
 
@@ -126,7 +126,7 @@ def test_soak_an_engine_that_is_cut_off_at_any_request(
         'schema = "order.json"\nmax_messages = 40\noptions = {minPartitions = 2}\n'
     )
     made = config_of(tmp_path, "delta", server.url, source, engine=engine)
-    with behind_proxies(made, s3, f"{bucket.prefix}_0", timeout=20) as (driven, proxies):
+    with behind_proxies(made, s3, f"{bucket.prefix}_0") as (driven, proxies):
         assert run(spark, driven, once=True) == {}
         count = sum(len(each.requests) for each in proxies)
     points = [(at, fault) for fault in ENDS for at in range(count)]
@@ -134,7 +134,7 @@ def test_soak_an_engine_that_is_cut_off_at_any_request(
     tried = sampled(points, 2)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
-        with behind_proxies(made, s3, name, cut_off(at, fault), timeout=20) as (driven, _):
+        with behind_proxies(made, s3, name, cut_off(at, fault)) as (driven, _):
             run(spark, driven, once=True)
         own = on_iceberg(made, s3, name)
         rows, distinct = landed_in_catalog(own, tmp_path)
@@ -158,7 +158,7 @@ def test_soak_a_write_whose_answer_is_wrong(
     tried = sampled(points, 6)
     for number, (at, fault) in enumerate(tried, start=1):
         name = f"{bucket.prefix}_{number}"
-        with behind_proxies(made, s3, name, wrong_answer(at, fault)) as (driven, _):
+        with behind_proxies(made, s3, name, wrong_answer(at, fault), fault) as (driven, _):
             land_all(driven, FakeLeader(LAST))
         own = on_iceberg(made, s3, name)
         assert (landed_in_catalog(own, tmp_path), bounds(own)) == ((LAST, LAST), BATCHES), (
@@ -181,7 +181,7 @@ def test_a_commit_whose_answer_is_wrong(
         hits.append(request)
         return fault
 
-    with behind_proxies(made, s3, bucket.prefix, answer) as (driven, _):
+    with behind_proxies(made, s3, bucket.prefix, answer, fault) as (driven, _):
         land_all(driven, FakeLeader(LAST))
     assert len(hits) == 2
     own = on_iceberg(made, s3, bucket.prefix)
@@ -248,7 +248,7 @@ def test_soak_two_drivers_at_once(
     for number in range(rounds(1, 20)):
         config = on_iceberg(made, s3, f"{bucket.prefix}_{number}")
         land_all(config, FakeLeader(1))
-        meeting = threading.Barrier(2, timeout=120)
+        meeting = threading.Barrier(2, timeout=LONGEST)
 
         def meet(_: object, meeting: threading.Barrier = meeting) -> None:
             try:
@@ -274,7 +274,7 @@ def test_soak_two_drivers_at_once(
         for each in drivers:
             each.start()
         for each in drivers:
-            each.join(300)
+            each.join(LONGEST)
         assert errors == []
         assert landed_in_catalog(config, tmp_path) == (45, 45)
         state(f"round {number}: exact")

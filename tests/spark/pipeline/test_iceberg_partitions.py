@@ -27,8 +27,8 @@ from pyiceberg.types import TimestamptzType
 
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.proxy_faults import failures_of, two_proxies
-from tests.s3_proxy import Fault, S3Proxy, S3Request
+from tests.proxy_faults import NONE, Failure, failures_of, two_proxies
+from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.soak import LONG, sampled, state
 from tests.spark.drivers import (
@@ -39,6 +39,7 @@ from tests.spark.drivers import (
     changed,
     journal_in,
     land_all,
+    until_done,
     with_lease,
 )
 from tests.spark.iceberg import iceberg_table, landed_in_catalog, on_iceberg, tables_in
@@ -228,7 +229,7 @@ def test_the_time_of_another_column_has_the_same_name(
     with pytest.raises(SchemaError, match=reason):
         land_all(other, FakeLeader(20), engine=engine)
     with pytest.raises(SchemaError, match=reason):
-        list(rewrite(with_lease(other)))
+        until_done(lambda: list(rewrite(with_lease(other))))
 
 
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])
@@ -399,17 +400,17 @@ def test_soak_partitions_and_a_request_that_fails(
     """The driver dies at any request, or gets a wrong answer to a write that was carried out."""
     engine = of_values({"region": "x"}, {"region": "y"}, {"shard": "bad"})
 
-    def behind(name: str, fault: Callable[[S3Request], Fault]) -> list[S3Proxy]:
-        with two_proxies(s3, fault) as (store, catalog):
+    def behind(name: str, failure: Failure) -> list[S3Proxy]:
+        with two_proxies(s3, failure.answer) as (store, catalog):
             urls = {"url": store.url, "catalog_url": catalog.url}
-            own = pipeline('partition_by = "region"', name=name, timeout=1.0, **urls)
+            own = pipeline('partition_by = "region"', name=name, fault=failure.fault, **urls)
             try:
                 land_all(own, FakeLeader(12), engine=engine)
             except StorageError:
                 pass
             return [store, catalog]
 
-    store, catalog = behind(f"{bucket.prefix}_0", lambda _: "")
+    store, catalog = behind(f"{bucket.prefix}_0", NONE)
     points = failures_of(["409", "412", "500", "closed"], store, catalog)
     order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):

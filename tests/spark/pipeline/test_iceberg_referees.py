@@ -91,7 +91,7 @@ def test_soak_java_commits_beside_a_pipeline(
         out, trace = referee.communicate(timeout=LONGEST)
     finally:
         is_over.set()
-        pipeline.join(300)
+        pipeline.join(LONGEST)
     assert errors == []
     seen = [int(line.split()[1]) for line in out.splitlines()]
     assert len(seen) == 101, trace[-3000:]

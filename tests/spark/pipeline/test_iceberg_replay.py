@@ -117,7 +117,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
     def replayed_behind(name: str, fault: Callable[[S3Request], Fault]) -> int:
         land_all(on_iceberg(config, s3, name), FakeLeader(LAST))
         with two_proxies(s3, fault) as (store, catalog):
-            own = on_iceberg(config, s3, name, url=store.url, catalog_url=catalog.url, timeout=1.0)
+            own = on_iceberg(config, s3, name, url=store.url, catalog_url=catalog.url)
             try:
                 letters_replayed(with_lease(own))
             except StorageError:

@@ -10,7 +10,7 @@ import pytest
 from js_sync import Stream
 from tests.hooked import hooked
 from tests.mortal_store import Died
-from tests.proxy_faults import failures_of, two_proxies
+from tests.proxy_faults import NONE, Failure, failures_of, two_proxies
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
 from tests.soak import sampled, state
@@ -138,12 +138,12 @@ def test_a_stream_is_landed_and_replayed(
     assert (verdict.rows, verdict.problems) == (40, [])
 
 
-def points_of(
-    made: PipelineConfig, s3: S3Server, name: str, fault: Callable[[S3Request], Fault]
-) -> list[S3Proxy]:
+def points_of(made: PipelineConfig, s3: S3Server, name: str, failure: Failure) -> list[S3Proxy]:
     """Land two batches with two tables each behind proxies, and return them."""
-    with two_proxies(s3, fault) as (store, catalog):
-        own = on_iceberg(made, s3, name, url=store.url, catalog_url=catalog.url, timeout=1.0)
+    with two_proxies(s3, failure.answer) as (store, catalog):
+        own = on_iceberg(
+            made, s3, name, url=store.url, catalog_url=catalog.url, fault=failure.fault
+        )
         try:
             land_all(own, FakeLeader(12), engine=of_subjects("s.a", "s.b"))
         except StorageError:
@@ -163,7 +163,7 @@ def test_a_driver_that_dies_between_two_tables(
             commits.append(request.key)
         return "expired" if len(commits) > at else ""
 
-    points_of(made, s3, bucket.prefix, stop)
+    points_of(made, s3, bucket.prefix, Failure(stop, "expired"))
     own = on_iceberg(made, s3, bucket.prefix)
     rows, distinct = landed_in_catalog(own, tmp_path)
     assert rows == distinct < 10
@@ -177,7 +177,7 @@ def test_soak_tables_and_a_request_that_fails(
     s3: S3Server, made: PipelineConfig, bucket: ObjectFolder, tmp_path: Path
 ) -> None:
     """The driver dies at any request, or gets a wrong answer to a write that was carried out."""
-    store, catalog = points_of(made, s3, f"{bucket.prefix}_0", lambda _: "")
+    store, catalog = points_of(made, s3, f"{bucket.prefix}_0", NONE)
     points = failures_of(["409", "500", "closed"], store, catalog)
     order = sampled(range(len(points)), 3, 80)
     for number, point in enumerate(order, start=1):

@@ -13,6 +13,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
+from tests.patient_link import READ_PATIENTLY
+from tests.soak import LONGEST
+from tests.spark.patience import finished
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ def forgotten(jet: JetStream) -> Callable[[Stream], None]:
         subject = f"{stream.name.lower()}.probe"
         jet.publish(subject, msg_id="probe")
         # The probe is younger than the others, and a repeat does not make it so again.
-        eventually(lambda: not jet.publish(subject, msg_id="probe").duplicate, patience=60.0)
+        eventually(lambda: not jet.publish(subject, msg_id="probe").duplicate, patience=LONGEST)
 
     return wait
 
@@ -41,7 +44,8 @@ def write(spark: SparkSession, server: NatsServer) -> Callable[..., None]:
     def run(stream: Stream, data: str = "to_json(struct(id))", **options: str) -> None:
         subject = f"concat('{stream.name.lower()}.n.', id) subject"
         rows = spark.range(0, ROWS, 1, 2).selectExpr(subject, f"{data} data")
-        given = {"nats.servers": server.url, "stream": stream.name, "writeId": "job", **options}
+        given = {"nats.servers": server.url, "stream": stream.name, "writeId": "job"}
+        given |= {**READ_PATIENTLY, **options}
         rows.write.format("jetstream").options(**given).mode("append").save()
 
     return run
@@ -104,7 +108,7 @@ def test_a_streaming_batch_is_replayed_from_its_checkpoint(
     def run(data: str = "data") -> None:
         options: dict[str, Any] = {"nats.servers": server.url}
         rows = spark.readStream.format("jetstream").options(**options, stream=one.name)
-        query = (
+        writer = (
             rows.option("startingOffsets", "earliest")
             .load()
             .selectExpr(f"'{prefix}.n.copy' subject", data)
@@ -113,12 +117,8 @@ def test_a_streaming_batch_is_replayed_from_its_checkpoint(
             .option("ledgerSubject", f"{prefix}.ledger")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start()
         )
-        try:
-            assert query.awaitTermination(280)
-        finally:
-            query.stop()
+        finished(writer.start)
 
     def lose_the_commit() -> None:
         for name in ("0", ".0.crc"):

@@ -20,6 +20,7 @@ from tests._sync.flow import eventually
 from tests.hooked import hooked
 from tests.mortal_store import Died, die
 from tests.odd_messages import OddMessage, publish_raw
+from tests.soak import LONGEST
 from tests.spark.pipelines import SINKS, config_of, counted, files_of, rows_of
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import JournalError, OptionError, PipelineBusy, SchemaError
@@ -251,12 +252,12 @@ def test_letters_stay_if_a_run_has_given_the_table_other_columns_meanwhile(
     following.start()
     try:
         fill(stream, [{"id": "x"}])
-        eventually(lambda: landed(2), patience=120.0)
+        eventually(lambda: landed(2), patience=LONGEST)
         lake.set_schema(properties={"id": {"type": "string"}})
         with hooked("letters: before tables", lambda _: die()), pytest.raises(Died):
             lake.replay()
         fill(stream, [{"id": 2}])
-        eventually(lambda: landed(3), patience=120.0)
+        eventually(lambda: landed(3), patience=LONGEST)
     finally:
         stop.set()
         following.join()
@@ -354,7 +355,9 @@ def test_two_replays_and_a_running_pipeline_at_once(
             each.start()
         for each in commands:
             each.join()
-        eventually(lambda: (last := journal.last()) is not None and last.end == 201, patience=120.0)
+        eventually(
+            lambda: (last := journal.last()) is not None and last.end == 201, patience=LONGEST
+        )
     finally:
         stop.set()
         following.join()

@@ -13,8 +13,8 @@ from attrs import evolve
 
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.proxy_faults import failures_of
-from tests.s3_proxy import Fault, S3Proxy, S3Request
+from tests.proxy_faults import NONE, Failure, failures_of
+from tests.s3_proxy import S3Proxy
 from tests.s3_server import S3Server
 from tests.soak import sampled, state
 from tests.spark.drivers import (
@@ -28,6 +28,8 @@ from tests.spark.drivers import (
     land_all,
     landed,
     landed_on_s3,
+    until_done,
+    with_lease,
     with_schema,
 )
 from tests.spark.pipelines import config_of
@@ -65,12 +67,6 @@ def killed(_: object) -> None:
 
 
 Make = Callable[..., PipelineConfig]
-
-
-@pytest.fixture
-def bucket(bucket: ObjectFolder) -> ObjectFolder:
-    """The lock of a command that has died is taken over soon."""
-    return evolve(bucket, storage=evolve(bucket.storage, lease=3.0))
 
 
 @pytest.fixture
@@ -191,10 +187,16 @@ def test_batches_on_s3_are_landed_again_into_their_partitions(
     assert run(spark, config, once=True) == {}
     check(9)
     again = evolve(with_schema(config, id=LONG, item=TEXT), engine=engine)
+
+    def replayed() -> list[int]:
+        own = with_lease(again)  # which does not wait long for the interrupted batch
+        done = until_done(lambda: replay(spark, own, own.sources[0], 1, None))
+        return [each.dead_letters for each in done]
+
     for point in ("replay: before table", "replay: before journal"):
         with hooked(point, killed), pytest.raises(Killed):
-            replay(spark, again, again.sources[0], 1, None)
-    assert [each.dead_letters for each in replay(spark, again, again.sources[0], 1, None)] == [0, 0]
+            replayed()
+    assert replayed() == [0, 0]
     check(0)
     list(compact(again))
     assert [each.messages for each in replay(spark, again, again.sources[0], 1, 30)] == [40]
@@ -350,21 +352,21 @@ def test_soak_commands_with_a_request_that_fails(s3: S3Server, make: Make, tmp_p
     new = make("s3", {"number": LONG}, by_token, 'rename = {id = "number"}')
     engine = FakeEngine(payload=lambda seq: b'{"id": %d}' % (seq if seq % 5 else 2**40 + seq))
 
-    def behind(number: int, fault: Callable[[S3Request], Fault]) -> S3Proxy:
+    def behind(number: int, failure: Failure) -> S3Proxy:
         own = beside(old, number)
         land_all(own, FakeLeader(last), engine=engine)
         # The first command shuts out earlier owners. deltalake holds Python's lock while it changes
         # a property, so a proxy in this process could not answer.
         vacuum(own)
-        with S3Proxy(s3.url, fault, patience=1.5) as proxy, suppress(StorageError):
-            work(beside(new, number, proxy.url))
+        with S3Proxy(s3.url, failure.answer, patience=1.5) as proxy, suppress(StorageError):
+            work(with_lease(beside(new, number, proxy.url, failure.fault)))
         return proxy
 
     def work(config: PipelineConfig) -> None:
         list(rewrite(config))
         replay_letters(None, config, config.sources[0])
 
-    points = failures_of(["412", "503", "time-out", "closed"], behind(0, lambda _: ""))
+    points = failures_of(["412", "503", "time-out", "closed"], behind(0, NONE))
     assert len(points) > 150
     order = sampled(range(len(points)), 5, 80)
     for number, point in enumerate(order, start=1):

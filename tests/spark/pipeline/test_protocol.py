@@ -207,7 +207,7 @@ def test_many_drivers_at_once(config: PipelineConfig, leader: FakeLeader) -> Non
 
     def work() -> None:
         try:
-            ready.wait(30)
+            ready.wait(LONGEST)
             land_all(config, leader)
         except BaseException as error:
             errors.append(error)
@@ -216,7 +216,7 @@ def test_many_drivers_at_once(config: PipelineConfig, leader: FakeLeader) -> Non
     for each in drivers:
         each.start()
     for each in drivers:
-        each.join(120)
+        each.join(LONGEST)
     assert errors == []
     assert (landed(config), bounds(config)) == ((LAST, LAST), BATCHES)
 

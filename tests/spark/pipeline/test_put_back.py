@@ -15,8 +15,9 @@ import pytest
 from attrs import evolve
 from pyspark.errors import StreamingQueryException
 
-import js_sync
 from js_sync import JetStream, Stream
+from tests.patient_link import connected
+from tests.spark.patience import finished
 from tests.spark.pipelines import config_of, counted
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import CheckpointError, DataLossError
@@ -47,7 +48,7 @@ def server(server_factory: Callable[..., NatsServer]) -> NatsServer:
 
 @pytest.fixture
 def jet(server: NatsServer) -> Iterator[JetStream]:
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         yield nc.jetstream()
 
 
@@ -90,11 +91,7 @@ def test_continued_query_notices_it(
         reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
         rows = reader.options(stream=stream.name, maxMessagesPerTrigger="4").load()
         writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
-        query = writer.trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(120), "the query does not end"
-        finally:
-            query.stop()
+        finished(writer.trigger(availableNow=True).start)
 
     stream = make_stream()
     fill(stream, [b""] * 3)

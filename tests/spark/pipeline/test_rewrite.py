@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.hooked import hooked, once
+from tests.soak import LONGEST
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -381,7 +382,7 @@ def test_of_two_rewrites_one_waits_for_the_other(config: PipelineConfig) -> None
         with hooked("rewrite: before rows", once(begin_another)):
             assert len(list(rewrite(wide))) == 1
         # The second finds nothing to change.
-        assert second[0].result(60) == []
+        assert second[0].result(LONGEST) == []
     is_exact(wide, 1)
 
 
@@ -428,7 +429,7 @@ def test_readers_see_all_rows_while_a_table_is_rewritten(config: PipelineConfig)
     def read(_: object) -> None:
         # In a thread of its own, as another program: the hook runs below the writer of the table.
         with ThreadPoolExecutor(1) as reader:
-            rows = reader.submit(rows_of, config.path / "orders", config.sink).result(60)
+            rows = reader.submit(rows_of, config.path / "orders", config.sink).result(LONGEST)
             seen.append(sorted(row["n"] for row in rows))
 
     with hooked("rewrite: between rows", read):

@@ -19,7 +19,7 @@ import pytest
 from attrs import evolve
 
 from js_sync import JetStream, Stream
-from tests.proxy_faults import cut_off, wrong_answer
+from tests.proxy_faults import cut_off, request_limit, wrong_answer
 from tests.s3_proxy import Fault, S3Proxy
 from tests.s3_server import KEYS, S3Server
 from tests.short_keys import ShortKeys
@@ -35,12 +35,13 @@ from tests.spark.drivers import (
     journal_in,
     land_all,
     land_through_a_kill,
+    land_until_renewed,
     landed_on_s3,
+    misled_beside,
     until_done,
     with_lease,
 )
 from tests.spark.pipelines import config_of, write_config
-from twinstream.core.deadline import Deadline
 from twinstream.lake.errors import StorageError
 from twinstream.lake.land_batch import BatchLander
 from twinstream.lake.objects.folder import ObjectFolder
@@ -142,7 +143,7 @@ def test_soak_a_driver_that_dies_at_any_request(
         own = beside(config, number)
         rows, distinct = landed_on_s3(own, tmp_path)
         assert rows == distinct, (at, fault)
-        next_one = beside(config, number, misled[0] if number % 2 else "")
+        next_one = misled_beside(config, number, misled)
         until_done(lambda driven=next_one: land_all(driven, FakeLeader(last)))
         assert (landed_on_s3(own, tmp_path), bounds(own)[-1][1]) == ((last, last), last + 1), (
             at, fault,
@@ -168,7 +169,7 @@ def test_soak_a_write_whose_answer_is_wrong(
     tried = sampled(points, 8)
     for number, (at, fault) in enumerate(tried, start=1):
         with S3Proxy(s3.url, wrong_answer(at, fault), patience=1.5) as proxy:
-            driven = beside(config, number, proxy.url)
+            driven = beside(config, number, proxy.url, fault)
             land_all(driven, FakeLeader(last))
         own = beside(config, number)
         assert (landed_on_s3(own, tmp_path), bounds(own)) == ((last, last), [(1, 11), (11, 13)]), (
@@ -223,7 +224,7 @@ def test_soak_the_server_is_killed(config: PipelineConfig, tmp_path: Path) -> No
     """It is started again, and the driver goes on, as a source that is restarted does."""
     with S3Server() as server:
         for number in range(rounds(1, 20)):
-            driven = evolve(config, path=server.folder(f"killed{number}", timeout=5.0))
+            driven = evolve(config, path=server.folder(f"killed{number}", timeout=request_limit()))
             land_through_a_kill(driven, server, 95, within=0.5)
             check(driven, tmp_path, 95)
             state(f"round {number}: exact")
@@ -270,18 +271,10 @@ def test_credentials_that_expire_are_renewed(
             tmp_path.name, proxy.url, access_key_env="", secret_key_env="", profile="short"
         )
         driven = evolve(config, path=folder)
-        leader, deadline = FakeLeader(10), Deadline.after(LONGEST)
-        journal = journal_in(driven)
-        lander = BatchLander(journal, batches_of(driven, journal, leader))
-        while len(keys.issued) < 3:
-            assert not deadline.expired()
-            leader.last += 3
-            plan = lander.due()
-            assert plan is not None
-            lander.land(plan)
-            time.sleep(0.2)  # the keys expire no sooner if more batches are landed
+        leader = FakeLeader(10)
+        land_until_renewed(driven, leader, keys)
         check(driven, tmp_path, leader.last)
-        assert len(keys.issued) < 8
+        assert len(keys.issued) <= keys.most
 
 
 def test_a_table_that_cannot_be_reached_is_named(
@@ -368,7 +361,7 @@ def test_tables_with_an_unfinished_batch_are_not_changed(
     journal.planned(plan)
     for call in (lambda: list(compact(config)), lambda: vacuum(config)):
         with pytest.raises(CheckpointError, match="a batch of source orders was interrupted"):
-            call()
+            until_done(call)
 
 
 def test_dead_letters_are_counted_and_published(

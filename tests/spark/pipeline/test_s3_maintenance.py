@@ -16,13 +16,13 @@ import pytest
 from attrs import evolve
 from deltalake import DeltaTable
 
-import js_sync
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.proxy_faults import cut_off
+from tests.patient_link import connected
+from tests.proxy_faults import cut_off, request_limit
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
-from tests.soak import rounds, sampled, state
+from tests.soak import LONGEST, rounds, sampled, state
 from tests.spark.drivers import (
     SOURCE,
     FakeEngine,
@@ -33,8 +33,10 @@ from tests.spark.drivers import (
     journal_in,
     land_all,
     landed_on_s3,
+    misled_beside,
     relaxed,
     until_done,
+    with_lease,
     with_schema,
 )
 from tests.spark.overtaken import overtaken_at, versions_of
@@ -64,12 +66,6 @@ LOST: list[Fault] = ["412", "503", "time-out", "closed"]
 
 # The lines of a source without partitions, and with some.
 LAYOUTS = ["", 'partition_by = ["subject[2]", "hour(_timestamp)"]\n']
-
-
-@pytest.fixture
-def bucket(bucket: ObjectFolder) -> ObjectFolder:
-    """The lock of a command that has died is taken over soon."""
-    return evolve(bucket, storage=evolve(bucket.storage, lease=3.0))
 
 
 @pytest.fixture
@@ -148,7 +144,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
         own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                letters_replayed(beside(config, number, proxy.url))
+                letters_replayed(with_lease(beside(config, number, proxy.url)))
             except StorageError:
                 pass
         rows, distinct = landed_on_s3(own, tmp_path)
@@ -156,7 +152,7 @@ def test_soak_a_replay_of_letters_that_dies_at_any_request(
         assert rows == distinct in (last, last + 1), case
         if journal_in(own).letters.unfinished() is None:
             assert rows == last, case
-        next_one = beside(config, number, misled[0] if number % 2 else "")
+        next_one = misled_beside(config, number, misled)
         until_done(lambda other=next_one: letters_replayed(other))
         assert landed_on_s3(own, tmp_path) == (last, last), case
         check_partitions(own)
@@ -197,7 +193,7 @@ def in_threads(work: Callable[[Any], object], items: list[Any]) -> None:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(300)
+        each.join(LONGEST)
     assert not any(each.is_alive() for each in threads)
     if errors:
         raise errors[0]
@@ -210,12 +206,24 @@ class Lake:
         self.config = config
         (self.source,) = config.sources
 
-    def at(self, url: str, timeout: float = 1.0) -> Lake:
-        """Return the lake as another machine sees it."""
+    def at(self, url: str, fault: Fault = "") -> Lake:
+        """Return the lake as another machine sees it, perhaps through a proxy with a fault."""
         assert isinstance(self.config.path, ObjectFolder)
         path = self.config.path
-        storage = evolve(path.storage, endpoint=url, timeout=timeout)
+        storage = evolve(path.storage, endpoint=url, timeout=request_limit(fault))
         return Lake(evolve(self.config, path=evolve(path, storage=storage)))
+
+    def asleep_at(self, url: str) -> Lake:
+        """Return the lake of a command that sleeps while it waits for the answer of a proxy."""
+        assert isinstance(self.config.path, ObjectFolder)
+        path = self.config.path
+        storage = evolve(path.storage, endpoint=url, timeout=LONGEST)
+        return Lake(evolve(self.config, path=evolve(path, storage=storage))).dying
+
+    @property
+    def dying(self) -> Lake:
+        """The lake of a command that dies or sleeps."""
+        return Lake(with_lease(self.config))
 
     def copy(self, number: int) -> Lake:
         """Return another lake of the same stream."""
@@ -294,10 +302,10 @@ def test_soak_a_replay_that_dies_at_any_request(
         own, case = lake.copy(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                own.at(proxy.url).replay()
+                own.at(proxy.url).dying.replay()
             except StorageError:
                 pass
-        next_one = own.at(misled[0]) if number % 2 else own
+        next_one = (own.at(misled[0], "time-out") if number % 2 else own).dying
         until_done(next_one.replay)
         assert own.check(tmp_path, 30) == 0, case
     state(f"{len(tried)} of {len(points)} points, all exact")
@@ -323,7 +331,7 @@ def test_a_replay_beside_a_run_of_another_machine(
     server: NatsServer,
 ) -> None:
     lake = lake.copy(0)
-    with js_sync.connect(server.url) as connection:
+    with connected(server.url) as connection:
         stream = connection.jetstream().get_stream(lake.source.stream)
         fill(stream, [{"id": at} for at in range(300)])
     with S3Proxy(s3.url) as proxy:
@@ -336,30 +344,72 @@ def test_a_replay_beside_a_run_of_another_machine(
                 command.start()
 
         assert run(None, lake.config, once=True, tell=follow) == {}
-        command.join(120)
+        command.join(LONGEST)
         assert not command.is_alive()
     assert len(done) >= 4
     assert lake.check(tmp_path, 330) == 0
 
 
+# How many commands may lose their short lock before they sleep.
+ATTEMPTS = 10
+
+
+def overslept(lake: Lake, work: Callable[[Lake, threading.Event], object]) -> Lake:
+    """Return a copy of the lake in which a command has slept, and has lost its lock so.
+
+    The command sets the event when it sleeps. On a busy machine it may lose its short lock before,
+    so another one tries in another copy.
+    """
+    for number in range(ATTEMPTS):
+        own, asleep = lake.copy(number), threading.Event()
+        with pytest.raises(StorageError, match="the lock of the tables was lost"):
+            work(own, asleep)
+        if asleep.is_set():
+            return own
+    raise AssertionError("no command has slept")
+
+
+def sleeping(
+    s3: S3Server,
+    sleeps: Callable[[S3Request], bool],
+    meanwhile: Callable[[Lake], object],
+    work: Callable[[Lake], object],
+) -> Callable[[Lake, threading.Event], None]:
+    """Return work for `overslept`, which sleeps before one of its requests is passed on."""
+
+    def run(lake: Lake, asleep: threading.Event) -> None:
+        refuses = unable_to_renew(asleep)
+
+        def fault(request: S3Request) -> Fault:
+            if sleeps(request) and not asleep.is_set():
+                asleep.set()
+                meanwhile(lake)
+            return refuses(request)
+
+        with S3Proxy(s3.url, fault) as proxy:
+            work(lake.asleep_at(proxy.url))
+
+    return run
+
+
 def test_a_command_that_sleeps_before_its_check_changes_nothing(
     s3: S3Server, lake: Lake, tmp_path: Path
 ) -> None:
-    lake, asleep = lake.copy(0), threading.Event()
 
-    def sleep(_: object) -> None:
-        """Let another machine take the lock over, and land all batches again."""
-        if not asleep.is_set():
-            asleep.set()
-            lake.replay("item")
+    def work(lake: Lake, asleep: threading.Event) -> None:
+        def sleep(_: object) -> None:
+            """Let another machine take the lock over, and land all batches again."""
+            if not asleep.is_set():
+                asleep.set()
+                lake.replay("item")
 
-    with (
-        S3Proxy(s3.url, unable_to_renew(asleep)) as proxy,
-        hooked("replay: before table", sleep),
-        pytest.raises(StorageError, match="the lock of the tables was lost"),
-    ):
-        lake.at(proxy.url).replay()
-    check_item(lake, tmp_path)
+        with (
+            S3Proxy(s3.url, unable_to_renew(asleep)) as proxy,
+            hooked("replay: before table", sleep),
+        ):
+            lake.asleep_at(proxy.url).replay()
+
+    check_item(overslept(lake, work), tmp_path)
 
 
 @pytest.mark.parametrize("other", ["replay", "vacuum"])
@@ -367,23 +417,14 @@ def test_a_command_that_sleeps_between_its_check_and_its_commit_changes_nothing(
     s3: S3Server, lake: Lake, tmp_path: Path, other: str
 ) -> None:
     """Even if the command that takes the lock over does not change the table."""
-    lake, asleep = lake.copy(0), threading.Event()
-    refuses = unable_to_renew(asleep)
 
-    def fault(request: S3Request) -> Fault:
-        if is_commit(request) and not asleep.is_set():
-            asleep.set()
-            if other == "replay":
-                lake.replay("item")
-            else:
-                vacuum(lake.config)
-        return refuses(request)
+    def meanwhile(lake: Lake) -> None:
+        if other == "replay":
+            lake.replay("item")
+        else:
+            vacuum(lake.config)
 
-    with (
-        S3Proxy(s3.url, fault) as proxy,
-        pytest.raises(StorageError, match="the lock of the tables was lost"),
-    ):
-        lake.at(proxy.url, timeout=120.0).replay()
+    lake = overslept(lake, sleeping(s3, is_commit, meanwhile, lambda own: own.replay()))
     if other == "replay":
         check_item(lake, tmp_path)
     else:
@@ -394,21 +435,14 @@ def test_a_compaction_that_sleeps_before_its_commit_names_no_removed_file(
     s3: S3Server, lake: Lake, tmp_path: Path
 ) -> None:
     """A vacuum of the next owner removes the files that are in no version of the table."""
-    lake = lake.copy(0)
-    asleep = threading.Event()
-    refuses = unable_to_renew(asleep)
 
-    def fault(request: S3Request) -> Fault:
-        if is_commit(request) and not asleep.is_set():
-            asleep.set()
-            assert vacuum(lake.config, keep=0)
-        return refuses(request)
+    def meanwhile(lake: Lake) -> None:
+        assert vacuum(lake.config, keep=0)
 
-    with (
-        S3Proxy(s3.url, fault) as proxy,
-        pytest.raises(StorageError, match="the lock of the tables was lost"),
-    ):
-        list(compact(lake.at(proxy.url, timeout=120.0).config))
+    def work(lake: Lake) -> None:
+        list(compact(lake.config))
+
+    lake = overslept(lake, sleeping(s3, is_commit, meanwhile, work))
     assert lake.check(tmp_path, 30) == 3
     list(compact(lake.config))
     assert lake.check(tmp_path, 30) == 3
@@ -418,24 +452,20 @@ def test_a_compaction_that_sleeps_before_its_commit_names_no_removed_file(
 def test_a_plan_of_letters_that_is_stored_too_late_changes_nothing(
     s3: S3Server, lake: Lake, tmp_path: Path, other: str
 ) -> None:
-    lake, asleep = lake.copy(0), threading.Event()
-    refuses = unable_to_renew(asleep)
 
-    def fault(request: S3Request) -> Fault:
-        if request.method == "PUT" and "/letters/plan/" in request.key and not asleep.is_set():
-            asleep.set()
-            if other == "replay":
-                lake.replay()
-            else:
-                assert letters_replayed(lake.config).landed == 3
-            vacuum(lake.config, keep=0)
-        return refuses(request)
+    def is_plan(request: S3Request) -> bool:
+        return request.method == "PUT" and "/letters/plan/" in request.key
 
-    with (
-        S3Proxy(s3.url, fault) as proxy,
-        pytest.raises(StorageError, match="the lock of the tables was lost"),
-    ):
-        letters_replayed(lake.at(proxy.url, timeout=120.0).config)
+    def meanwhile(lake: Lake) -> None:
+        if other == "replay":
+            lake.replay()
+        else:
+            assert letters_replayed(lake.config).landed == 3
+        vacuum(lake.config, keep=0)
+
+    lake = overslept(
+        lake, sleeping(s3, is_plan, meanwhile, lambda own: letters_replayed(own.config))
+    )
     assert lake.check(tmp_path, 30) == 0
     assert letters_replayed(lake.config).letters == 0
     assert run(None, lake.config, once=True) == {}
@@ -446,21 +476,15 @@ def test_an_entry_of_a_replay_that_is_stored_too_late_does_not_count(
     s3: S3Server, lake: Lake, tmp_path: Path
 ) -> None:
     """The replay changed no number of rows, so a replay of letters goes on from its tables."""
-    lake, asleep = lake.copy(0), threading.Event()
-    refuses = unable_to_renew(asleep)
 
-    def fault(request: S3Request) -> Fault:
-        is_entry = "/landed/" in request.key and request.key.endswith(".001.json")
-        if request.method == "PUT" and is_entry and not asleep.is_set():
-            asleep.set()
-            assert letters_replayed(lake.config).landed == 3
-        return refuses(request)
+    def is_entry(request: S3Request) -> bool:
+        is_new = "/landed/" in request.key and request.key.endswith(".001.json")
+        return request.method == "PUT" and is_new
 
-    with (
-        S3Proxy(s3.url, fault) as proxy,
-        pytest.raises(StorageError, match="the lock of the tables was lost"),
-    ):
-        lake.at(proxy.url, timeout=120.0).replay("id")
+    def meanwhile(lake: Lake) -> None:
+        assert letters_replayed(lake.config).landed == 3
+
+    lake = overslept(lake, sleeping(s3, is_entry, meanwhile, lambda own: own.replay("id")))
     assert lake.check(tmp_path, 30) == 0
     assert letters_replayed(lake.config).letters == 0
 
@@ -501,7 +525,7 @@ def test_a_lock_that_was_removed_shuts_out_its_owner(
         hooked("replay: before table", lambda _: None if is_late else remove()),
         pytest.raises(StorageError, match="the lock of the tables was lost"),
     ):
-        lake.at(proxy.url, timeout=120.0).replay()
+        lake.at(proxy.url).replay()
     assert lake.check(tmp_path, 30) == 3
 
 
@@ -556,11 +580,11 @@ def test_soak_a_rewrite_that_dies_at_any_request(
         own, case = landed(number), (at, fault)
         with S3Proxy(s3.url, cut_off(at, fault)) as proxy:
             try:
-                rewritten(beside(config, number, proxy.url))
+                rewritten(with_lease(beside(config, number, proxy.url)))
             except StorageError:
                 pass
         check_columns(own, tmp_path, last, finished=False)
-        next_one = beside(config, number, misled[0] if number % 2 else "")
+        next_one = misled_beside(config, number, misled)
         assert len(until_done(lambda other=next_one: rewritten(other))) <= 1, case
         check_columns(own, tmp_path, last, finished=True)
         check_partitions(own)
@@ -598,7 +622,7 @@ def test_a_rewrite_whose_answer_is_lost_is_done(
             return fault if is_commit(request) else ""
 
         with S3Proxy(s3.url, answer, patience=1.5) as proxy:
-            (done,) = rewritten(beside(config, number, proxy.url))
+            (done,) = rewritten(beside(config, number, proxy.url, fault))
         assert done.table == "orders"
         check_columns(own, tmp_path, 12, finished=True)
 
@@ -633,13 +657,18 @@ def test_a_change_of_properties_that_takes_longer_than_a_lease_is_not_stored(
     command, at = PROPERTIES[name]
     if name == "rewrite":
         config = with_schema(config, **ORDER)
-    land_all(config, FakeLeader(25))
-    if name != "first command":
-        vacuum(config)  # the first one changes a property, too
-    with overtaken_at(config, at) as other:
-        with pytest.raises(StorageError, match="the lock of the tables was lost"):
-            command(other.config)
-        versions = other.versions
+    base, versions = config, dict[str, int]()
+    for number in range(ATTEMPTS):
+        config = beside(base, number)
+        land_all(config, FakeLeader(25))
+        if name != "first command":
+            vacuum(config)  # the first one changes a property, too
+        with overtaken_at(config, at) as other:
+            with pytest.raises(StorageError, match="the lock of the tables was lost"):
+                command(other.config)
+            if other.is_over:  # otherwise the short lock was lost before
+                versions = other.versions
+                break
     assert versions_of(config) == versions, "the command has changed the table since"
     assert landed_on_s3(config, tmp_path) == (25, 25)
     command(config)

@@ -14,9 +14,11 @@ from attrs import evolve
 
 import js_sync
 from tests.operators import make_pair
+from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG, LONGEST
 from tests.spark.pipelines import config_of, counted
+from tests.spark.processes import job_environment
 from twinstream.cli.pipeline.page import page
 from twinstream.cli.pipeline.progress_output import sentence as board_sentence
 from twinstream.models import StreamConfig
@@ -49,7 +51,7 @@ def test_the_password_is_nowhere(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     guarded = server_factory(AUTH)
-    with js_sync.connect(guarded.url, user="reader", password=CANARY) as nc:
+    with connected(guarded.url, user="reader", password=CANARY) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
         jet.publish("s", b"1")
@@ -84,12 +86,12 @@ def test_with_all_that_spark_writes_down(
         f'authorization {{ users: [{{user: "reader", password: "{CANARY}"}},'
         f" {{nkey: {pair.public}}}] }}"
     )
-    with js_sync.connect(users.url, user="reader", password=CANARY) as nc:
+    with connected(users.url, user="reader", password=CANARY) as nc:
         fill(nc)
     tasks = [f"password-env={users.url}", f"nkey-inline={users.url}"]
     if LONG:
         guarded = server_factory(f'authorization {{ token: "{TOKEN}" }}')
-        with js_sync.connect(guarded.url, token=TOKEN) as nc:
+        with connected(guarded.url, token=TOKEN) as nc:
             fill(nc)
         tasks += [f"nkey-env={users.url}", f"password-inline={users.url}"]
         tasks += [f"token-env={guarded.url}", f"token-inline={guarded.url}"]
@@ -103,7 +105,7 @@ def test_with_all_that_spark_writes_down(
             [sys.executable, str(JOB), str(tmp_path), *tasks],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | QUICK_JAVA | secrets,
+            env=os.environ | QUICK_JAVA | job_environment() | secrets,
             timeout=LONGEST,
             check=False,
         )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from tests.soak import LONGEST
 from twinstream.lake.journal import Journal
 from twinstream.lake.local_store import LocalStore
 from twinstream.lake.plan import Plan
@@ -94,7 +95,11 @@ except Exception as error:
 
     def other() -> str:
         done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST,
         )
         return done.stdout
 

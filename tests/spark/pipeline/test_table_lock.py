@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.spark.errors import PipelineBusy
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.tables.table_lock import TableLock
@@ -37,7 +38,7 @@ def test_command_waits_for_batches_and_prevents_further_ones(lock: TableLock) ->
     def work() -> None:
         with lock.alone("compact"):
             entered.set()
-            assert left.wait(30)
+            assert left.wait(LONGEST)
 
     command = threading.Thread(target=work)
     with lock.shared(never) as granted:
@@ -54,7 +55,7 @@ def test_command_waits_for_batches_and_prevents_further_ones(lock: TableLock) ->
             with lock.shared(is_refused) as again:
                 refused = not again
         assert asked == [False], "the command waits for the batch, and the next batch for it"
-    assert entered.wait(30)
+    assert entered.wait(LONGEST)
     with lock.shared(always) as granted:
         assert not granted
     user = lock.user()
@@ -83,5 +84,5 @@ def test_a_command_waits_for_its_turn(lock: TableLock) -> None:
     with lock.alone("compact"):
         command.start()
         assert not entered.wait(0.3)
-    assert entered.wait(30)
-    command.join(30)
+    assert entered.wait(LONGEST)
+    command.join(LONGEST)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import FileInfo, FileSystemHandler, FileType, PyFileSystem
 
+from tests.soak import LONGEST
 from twinstream.spark.pipeline.tables.parquet_files import reader_of
 
 ROUNDS = 100
@@ -52,8 +53,8 @@ def test_files_that_cannot_be_opened_end_a_read() -> None:
     """A hang would hold Python's lock, so the reads are in a process of their own."""
     process = multiprocessing.get_context("spawn").Process(target=read_in_vain)
     process.start()
-    process.join(60)
+    process.join(LONGEST)
     if process.is_alive():
         process.kill()
-    process.join(60)
+    process.join(LONGEST)
     assert process.exitcode == 0

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from js_sync import Stream
 from tests._sync.flow import eventually
+from tests.soak import LONGEST
 from tests.spark.pipelines import ENGINE, SINKS, counted, files_of, write_config
 from twinstream.cli.groups import twinstream
 from twinstream.spark.pipeline.letters.replay import replay_letters
@@ -160,15 +161,17 @@ def test_a_rewrite_beside_a_run(lake: Lake, spark: SparkSession, fill: Fill) -> 
     running = threading.Thread(target=go_on)
     running.start()
     try:
-        eventually(lambda: sum(isinstance(each, Landed) for each in happened) == 3, patience=120.0)
+        eventually(
+            lambda: sum(isinstance(each, Landed) for each in happened) == 3, patience=LONGEST
+        )
         file = lake.has_schema(["id"], RENAME, id=WHOLE, customer=TEXT, cents=WHOLE, currency=TEXT)
         assert len(list(rewrite(read_config(file)))) == 1
         fill(stream, [*map(third, range(16, 26)), *map(first, range(26, 31))])
-        running.join(120)
+        running.join(LONGEST)
         assert not running.is_alive(), "it has ended, because its schema is too narrow now"
     finally:
         stop.set()
-        running.join(120)
+        running.join(LONGEST)
     assert "was landed as int64 and is int32 now" in failed["sales"]
     config = read_config(file)
     assert run(spark, config, once=True) == {}

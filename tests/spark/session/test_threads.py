@@ -13,6 +13,7 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 
 from js_sync import Stream
+from tests.spark.patience import finished
 from twinstream.spark import local_session, register
 from twinstream.testing import NatsServer
 
@@ -75,7 +76,7 @@ def test_wrapped_threads_of_a_batch_know_it(
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(wrap(write), ["a", "b"]))
 
-    query = (
+    writer = (
         spark.readStream.format("jetstream")
         .options(**servers, stream=source.name)
         .options(startingOffsets="earliest", maxMessagesPerTrigger="3")
@@ -83,14 +84,10 @@ def test_wrapped_threads_of_a_batch_know_it(
         .writeStream.foreachBatch(both)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
-    try:
-        if wrapped:
-            assert query.awaitTermination(120)
-        else:
-            with pytest.raises(PySparkException, match="or in a thread of your own"):
-                query.awaitTermination(120)
-    finally:
-        query.stop()
+    if wrapped:
+        finished(writer.start)
+    else:
+        with pytest.raises(PySparkException, match="or in a thread of your own"):
+            finished(writer.start)
     assert target.info().state.messages == (12 if wrapped else 0)

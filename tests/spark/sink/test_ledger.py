@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import js_sync
 from js_sync import Connection, Stream
+from tests.patient_link import connected
 from twinstream.errors import NoResponders, RequestTimeout, WrongLastSequence
 from twinstream.spark.errors import LedgerError, SchemaError
 from twinstream.spark.sink.ledger import CHUNK, LedgerWriter
@@ -76,7 +76,7 @@ def nobody(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
 
 @pytest.fixture
 def nc(server: NatsServer) -> Iterator[Connection]:
-    with js_sync.connect(server.url) as connection:
+    with connected(server.url) as connection:
         yield connection
 
 

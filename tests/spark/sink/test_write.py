@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException
 
 from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
+from tests.patient_link import READ_PATIENTLY
+from tests.spark.patience import finished
 from twinstream.models import StreamSource
 from twinstream.testing import NatsServer
 
@@ -28,7 +30,7 @@ FAILS_AT = 5_500
 @pytest.fixture
 def write(server: NatsServer) -> Write:
     def run(rows: DataFrame, stream: Stream, mode: str = "append", **options: Any) -> None:
-        given = {"nats.servers": server.url, "stream": stream.name, **options}
+        given = {"nats.servers": server.url, "stream": stream.name, **READ_PATIENTLY, **options}
         rows.write.format("jetstream").options(**given).mode(mode).save()
 
     return run
@@ -243,7 +245,7 @@ def test_a_streaming_copy_over_restarts(
         rows = spark.readStream.format("jetstream").options(
             **options, stream=one.name, startingOffsets="earliest", maxMessagesPerTrigger="150"
         )
-        query = (
+        writer = (
             rows.load()
             .selectExpr("concat('copy.', subject) subject", "data")
             .writeStream.format("jetstream")
@@ -251,12 +253,8 @@ def test_a_streaming_copy_over_restarts(
             .option("ledgerSubject", f"{prefix}.ledger")
             .option("checkpointLocation", checkpoint)
             .trigger(availableNow=True)
-            .start()
         )
-        try:
-            assert query.awaitTermination(120)
-        finally:
-            query.stop()
+        finished(writer.start)
 
     checkpoint = tmp_path / "checkpoint"
     fill(one, [{"id": at} for at in range(200)])
@@ -292,21 +290,17 @@ def test_two_writes_within_one_batch_need_names(
     rows = spark.readStream.format("jetstream").options(
         **{"nats.servers": server.url}, stream=one.name, startingOffsets="earliest"
     )
-    query = (
+    writer = (
         rows.load()
         .writeStream.foreachBatch(both)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
-        .start()
     )
-    try:
-        if named:
-            assert query.awaitTermination(120)
-        else:
-            with pytest.raises(PySparkException, match="'writeId': is required"):
-                query.awaitTermination(120)
-    finally:
-        query.stop()
+    if named:
+        finished(writer.start)
+    else:
+        with pytest.raises(PySparkException, match="'writeId': is required"):
+            finished(writer.start)
     assert two.info().state.messages == (10 if named else 0)
 
 

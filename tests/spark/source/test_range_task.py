@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-import js_sync
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
+from tests.patient_link import connected
 from tests.soak import LONGEST
 from tests.tuned import Tuned
 from twinstream.core.deadline import Deadline
@@ -131,7 +131,7 @@ def test_user_without_permission_for_consumers_reads_by_direct_get(
 ) -> None:
     tuned("large plan", 1)
     with NatsServer(USERS) as server:
-        with js_sync.connect(server.url, credentials=Credentials(user="all", password="a")) as nc:
+        with connected(server.url, credentials=Credentials(user="all", password="a")) as nc:
             jet = nc.jetstream()
             jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
             for _ in range(5):
@@ -212,7 +212,7 @@ def test_gaps_of_deletes_and_filters_are_no_loss(
 def test_requests_do_not_wait_for_pages_if_another_connection_is_possible(
     most: int, links: int
 ) -> None:
-    with NatsServer(f"max_connections: {most}") as server, js_sync.connect(server.url) as nc:
+    with NatsServer(f"max_connections: {most}") as server, connected(server.url) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="S", subjects=["s.*"], allow_direct=True))
         for at in range(40):
@@ -248,7 +248,7 @@ def test_a_task_waits_for_a_server_that_starts_again(
     server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory()
-    with js_sync.connect(server.url) as nc:
+    with connected(server.url) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
         for _ in range(5):

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from tests.certificates import make_certificates
 from tests.operators import make_operator, make_pair
+from tests.patient_link import connected
 from twinstream.spark.errors import OptionError
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.source.options import SourceOptions
@@ -34,10 +35,9 @@ def guarded(server_factory: Callable[..., NatsServer]) -> NatsServer:
 def test_reads_with_a_password_and_shows_it_nowhere(
     spark: SparkSession, guarded: NatsServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    import js_sync
     from twinstream.models import StreamConfig
 
-    with js_sync.connect(guarded.url, user="reader", password=CANARY) as nc:
+    with connected(guarded.url, user="reader", password=CANARY) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
         jet.publish("s", b"1")
@@ -155,7 +155,7 @@ def test_tls_with_a_client_certificate(
     tls = js_sync.TlsOptions(
         ca_file=made.authority, cert_file=made.client, key_file=made.client_key
     )
-    with js_sync.connect(server.url, tls=tls) as nc:
+    with connected(server.url, tls=tls) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
         jet.publish("s", b"1")

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from js_sync import JetStream, Stream
+from tests.spark.patience import begun
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
 
@@ -55,7 +56,7 @@ def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
     for key in FIRST:
         put(key, 100)
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
-    query = (
+    writer = (
         reader.options(stream=sales.name, startingOffsets="earliest")
         .load()
         .selectExpr("seq", "CAST(data AS STRING) AS key")
@@ -64,9 +65,8 @@ def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
         .join(fixed, "key", "left")
         .writeStream.format("memory")
         .queryName("priced")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
     )
+    query = begun(lambda at: writer.option("checkpointLocation", at).start(), tmp_path)
     try:
         sell("p0", "p1")
         query.processAllAvailable()
@@ -127,15 +127,10 @@ def test_one_task_of_a_micro_batch_reads_everything(
         ]
 
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
-    query = (
-        reader.options(stream=stream.name, startingOffsets="earliest")
-        .load()
-        .writeStream.foreachBatch(note)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
-    )
+    rows = reader.options(stream=stream.name, startingOffsets="earliest").load()
+    writer = rows.writeStream.foreachBatch(note)
+    query = begun(lambda at: writer.option("checkpointLocation", at).start(), tmp_path)
     try:
-        query.processAllAvailable()
         fill(stream, [b""] * 4)
         query.processAllAvailable()
     finally:
@@ -148,13 +143,10 @@ def test_one_task_of_a_micro_batch_reads_everything(
 
 
 def test_a_streaming_query_takes_no_refresh(
-    spark: SparkSession, server: NatsServer, make_stream: Make
+    spark: SparkSession, server: NatsServer, make_stream: Make, tmp_path: Path
 ) -> None:
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
     rows = reader.options(stream=make_stream().name, refresh="false").load()
-    query = rows.writeStream.format("noop").start()
-    try:
-        with pytest.raises(StreamingQueryException, match="query always reads what is new"):
-            query.processAllAvailable()
-    finally:
-        query.stop()
+    writer = rows.writeStream.format("noop")
+    with pytest.raises(StreamingQueryException, match="query always reads what is new"):
+        begun(lambda at: writer.option("checkpointLocation", at).start(), tmp_path)

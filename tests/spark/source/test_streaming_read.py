@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from js_sync import JetStream, Stream
+from tests.spark.patience import begun, finished
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]
@@ -30,23 +29,15 @@ def stream_to(spark: SparkSession, server: NatsServer, tmp_path: Path) -> Callab
     def run(stream: str, out: str = "out", **options: Any) -> list[Any]:
         reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
         rows = reader.options(stream=stream, startingOffsets="earliest", **options).load()
-        query = (
+        writer = (
             rows.writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / f"{out}-checkpoint"))
             .trigger(availableNow=True)
-            .start(str(tmp_path / out))
         )
-        return _finish(query)
+        query = finished(lambda: writer.start(str(tmp_path / out)))
+        return [each for each in query.recentProgress if each["numInputRows"]]
 
     return run
-
-
-def _finish(query: StreamingQuery) -> list[Any]:
-    try:
-        assert query.awaitTermination(120), "the query does not end"
-        return [each for each in query.recentProgress if each["numInputRows"]]
-    finally:
-        query.stop()
 
 
 def seqs_of(spark: SparkSession, path: Path) -> list[int]:
@@ -131,20 +122,10 @@ def test_a_running_query_starts_at_the_latest_and_follows(
     stream = make_stream()
     fill(stream, [b"old"] * 5)
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
-    query = (
-        reader.option("stream", stream.name)
-        .load()
-        .writeStream.format("memory")
-        .queryName("following")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
-    )
+    rows = reader.option("stream", stream.name).load()
+    writer = rows.writeStream.format("memory").queryName("following")
+    query = begun(lambda at: writer.option("checkpointLocation", at).start(), tmp_path)
     try:
-        deadline = time.monotonic() + 60
-        while not query.recentProgress:
-            assert time.monotonic() < deadline, "the query does not start"
-            assert query.exception() is None
-            time.sleep(0.05)
         fill(stream, [b"new"] * 7)
         query.processAllAvailable()
         found = spark.sql("SELECT seq, data FROM following ORDER BY seq").collect()
