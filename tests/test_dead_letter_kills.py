@@ -12,6 +12,7 @@ from datetime import timedelta
 import js_sync
 from js_sync.workers import DeadLetters
 from tests.soak import rounds, state
+from tests.unhurried import UNHURRIED
 from twinstream.core.deadline import Deadline
 from twinstream.core.workers.dead_letter import Names
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -34,7 +35,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
 ) -> None:
     kills = rounds(4, 150)
     chance = random.Random(7)
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream(timeout=20)
         stream = jet.create_stream(StreamConfig(name="S", subjects=["s.>"]))
         worker = stream.create_consumer(ConsumerConfig(durable_name="w", max_ack_pending=-1))

@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 
 import js_sync
+from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -53,7 +54,7 @@ CLOSING = BLOCKING + "connection.close()\n"
 @pytest.fixture
 def subject(server: NatsServer, request: pytest.FixtureRequest) -> str:
     name = f"DROPPED_{re.sub(r'[^a-z]', '_', request.node.callspec.id)}"
-    with js_sync.connect(server.url) as connection:
+    with js_sync.connect(server.url, **UNHURRIED) as connection:
         config = StreamConfig(name=name, subjects=[f"{name}.>"])
         connection.jetstream().create_stream(config)
     return f"{name}.a"

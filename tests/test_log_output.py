@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import js_sync
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -52,7 +53,7 @@ def test_a_failing_handler_is_seen_without_any_setting(
     server: NatsServer, program: str, request: pytest.FixtureRequest
 ) -> None:
     name = f"OUT{request.node.callspec.id}"
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream(timeout=10)
         stream = jet.create_stream(StreamConfig(name=name, retention="workqueue"))
         stream.create_consumer(ConsumerConfig(durable_name="w"))

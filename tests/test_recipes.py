@@ -30,6 +30,7 @@ import js_sync
 from tests._sync.flow import eventually
 from tests.examples import ROOT, blocks, run
 from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
@@ -84,7 +85,7 @@ def ask(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
 
 @pytest.fixture
 def jet(server: NatsServer) -> Generator[js_sync.JetStream]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         yield nc.jetstream(timeout=30)
 
 
@@ -174,7 +175,7 @@ def test_probes_say_what_is_wrong(tmp_path: Path) -> None:
             assert ask(f"{url}/live") == ask(f"{url}/ready") == (200, [])
             assert ask(f"{url}/health") == (200, [])
             assert ask(f"{url}/other") == (503, ["no probe /other"])
-            with js_sync.connect(server.url) as nc:
+            with js_sync.connect(server.url, **UNHURRIED) as nc:
                 stream = nc.jetstream(timeout=30).get_stream("ORDERS")
                 config = js_sync.ConsumerConfig(durable_name="idle")
                 stream.create_consumer(config)

@@ -15,6 +15,7 @@ import js_sync
 from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests.examples import ROOT
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 WORKER = ROOT / "examples" / "worker.py"
@@ -54,7 +55,7 @@ def stopped(process: subprocess.Popen[str]) -> list[str]:
 def test_orders_are_packed_or_become_dead_letters_until_a_signal(
     server_factory: Callable[[], NatsServer],
 ) -> None:
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream(timeout=30)
         jet.create_stream(js_sync.StreamConfig(name="ORDERS", subjects=["orders.>"]))
         wrong = {"number": 3, "item": "oil", "count": 0}

@@ -15,6 +15,7 @@ import pytest
 
 import js_sync
 from tests.soak import rounds, state
+from tests.unhurried import UNHURRIED
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -92,7 +93,7 @@ def filled(jet: js_sync.JetStream, count: int) -> js_sync.Consumer:
 def test_a_signal_ends_a_worker_in_good_order(
     server_factory: Callable[[], NatsServer], program: str, order: str, number: signal.Signals
 ) -> None:
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         consumer = filled(nc.jetstream(), 400)
         with running(program, server, order) as worker:
             seen = first(worker, 10)
@@ -127,7 +128,7 @@ signal.signal(signal.SIGTERM, leave)
 def test_a_signal_handler_of_the_program_is_called(
     server_factory: Callable[[], NatsServer], program: str
 ) -> None:
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         filled(nc.jetstream(), 400)
         with running(OWN_HANDLER + program, server, "none") as worker:
             seen = first(worker, 10)
@@ -142,7 +143,7 @@ def test_a_signal_handler_of_the_program_is_called(
 def test_a_signal_handler_of_the_program_may_end_it(
     server_factory: Callable[[], NatsServer], program: str
 ) -> None:
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         consumer = filled(nc.jetstream(), 400)
         with running(program.replace("\n\n", "\n" + OWN_EXIT + "\n", 1), server, "none") as worker:
             seen = first(worker, 10)
@@ -160,7 +161,7 @@ def test_soak_a_killed_worker_loses_nothing(
 ) -> None:
     kills = rounds(2, 60)
     chance = random.Random(5)
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         count = 100 * kills
         filled(jet, count)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import js_sync
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.models import StreamConfig
@@ -40,7 +41,7 @@ def away_and_back(server: NatsServer, back: Callable[[], None]) -> AbstractConte
 @pytest.mark.parametrize("command", [["dlq", "run", "S"], ["events"], ["events", "--json"]])
 def test_iteration_continues_after_the_server_restarts(command: list[str]) -> None:
     with NatsServer() as server:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
         arguments = [*command, "--timeout", "0.5", "--server", server.url]
         with away_and_back(server, lambda: signal.raise_signal(signal.SIGINT)):

@@ -13,6 +13,7 @@ import pytest
 import js_sync
 from tests.cli.output import Run
 from tests.odd_messages import OddMessage, publish_raw
+from tests.unhurried import UNHURRIED
 from tests.warm import TWINSTREAM, run_warm
 from twinstream.cli.screen import counted
 from twinstream.models import StreamConfig
@@ -29,7 +30,7 @@ def odd(server: NatsServer, stream: str) -> str:
     config = StreamConfig(
         name=name, subjects=[f"{name}.*"], description=MARKUP + ESCAPE, metadata={"[/a]": "[/b]"}
     )
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.create_stream(config)
         jet.publish(f"{name}.[/y]", b"[/z]", headers={"Colour": f"[/w]{ESCAPE}{'long ' * 50}"})

@@ -11,6 +11,7 @@ from tests._sync.flow import eventually
 from tests.examples import ROOT, blocks
 from tests.otel.collector import Collector
 from tests.test_worker_example import WORKER, send, stopped, working
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 
@@ -40,7 +41,7 @@ def test_the_worker_is_traced_after_a_change_of_few_lines(
     with (
         Collector() as collector,
         server_factory() as server,
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
     ):
         jet = nc.jetstream(timeout=30)
         jet.create_stream(js_sync.StreamConfig(name="ORDERS", subjects=["orders.>"]))

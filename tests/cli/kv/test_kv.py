@@ -16,6 +16,7 @@ from tests.cli import terminal
 from tests.cli.output import Run, json_lines
 from tests.cli.terminal import steady
 from tests.inside import session_of
+from tests.unhurried import UNHURRIED
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
 
@@ -208,7 +209,7 @@ def test_a_watch(run: Run, bucket: str) -> None:
 
 
 def test_keys_that_match_others_are_left_alone(run: Run, bucket: str, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.publish(f"$KV.{bucket}.a", b"1")
         for headers in (b"", b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n"):
             subject = f"$KV.{bucket}.{'>' if headers else '*'}"

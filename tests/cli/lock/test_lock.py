@@ -16,13 +16,14 @@ import pytest
 import js_sync
 from js_sync.coordination import Coordination
 from tests.cli.output import Run, json_lines
+from tests.unhurried import UNHURRIED
 from twinstream.core.deadline import Deadline
 from twinstream.testing import NatsServer
 
 
 @pytest.fixture
 def locks(server: NatsServer, stream: str) -> Iterator[Coordination]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = Coordination(nc.jetstream(), f"L{stream}", create=True, owner="test")
         assert list(found.held()) == []
         yield found

@@ -20,6 +20,7 @@ from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 from tests.hooked import hooked
 from tests.tuned import Tuned
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig, ConsumerInfo, StreamConfig
 from twinstream.testing import NatsServer
@@ -33,7 +34,7 @@ def filled(run: Run, stream: str) -> str:
 
 
 def consumers(server: NatsServer, stream: str) -> list[ConsumerInfo]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         return list(nc.jetstream().get_stream(stream).consumers())
 
 
@@ -162,7 +163,7 @@ def test_a_start_that_is_none_is_wrong_usage(run: Run, stream: str, start: str) 
 def mortal() -> Iterator[NatsServer]:
     """An own server that a test may kill, with a message in stream S."""
     with NatsServer() as server:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
             nc.jetstream().publish("s", b"one")
         yield server
@@ -206,7 +207,7 @@ def test_read_continues_after_the_server_restarts(mortal: NatsServer, consumer: 
         if looks[-3:] == [False, False, False]:
             for start in begin_again:
                 start()
-                with js_sync.connect(mortal.url) as nc:
+                with js_sync.connect(mortal.url, **UNHURRIED) as nc:
                     nc.jetstream().publish("s", b"two")
 
     arguments = ["consume", "S", *consumer, "--timeout", "0.5"]
@@ -234,7 +235,7 @@ def test_failed_wait_ends_with_an_error(
         "no_auth_user: a\naccounts {{A {{jetstream: {}, users: [{{user: a, password: b}}]}}}}\n"
     )
     server = server_factory(account.format("enabled"))
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
         nc.jetstream().publish("s", b"one")
     arguments = ["consume", "S", *consumer, "--wait", "0.5", "--json", "--server", server.url]
@@ -278,7 +279,7 @@ def test_few_long_messages_are_requested_at_once(
 ) -> None:
     """A server disconnects a client with too many pending bytes."""
 
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         requests = ((f"{stream}.a", b"x" * 1_000_000) for _ in range(20))
         assert len(list(jet.publish_many(requests))) == 20
@@ -304,7 +305,7 @@ def test_unprinted_messages_are_returned_at_once(
     settings: dict[str, int],
     taken: int,
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
         with after_print(broken):
@@ -368,7 +369,7 @@ def test_no_message_waits_for_others_that_may_not_be_delivered(
 @contextmanager
 def heard(server: NatsServer, subject: str) -> Iterator[Callable[[], list[js_sync.CoreMessage]]]:
     """Yield a function that returns the messages on a subject since the block began."""
-    with js_sync.connect(server.url) as nc, nc.subscribe(subject) as subscription:
+    with js_sync.connect(server.url, **UNHURRIED) as nc, nc.subscribe(subject) as subscription:
         nc.flush()
 
         def so_far() -> list[js_sync.CoreMessage]:
@@ -401,7 +402,7 @@ def test_what_others_have_by_now_is_not_given_back(
 def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
     run: Run, server: NatsServer, filled: str
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="none")
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
         with after_print(broken):
@@ -412,7 +413,7 @@ def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
 
 
 def test_a_work_queue_is_read_through_a_consumer(run: Run, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="QUEUE", subjects=["QUEUE.*"], retention="workqueue"))
     result = run("consume", "QUEUE", "--wait", "1")

@@ -14,6 +14,7 @@ import pytest
 import js_sync
 from tests.cli.output import Run, json_lines
 from tests.cli.terminal import COMMAND, LIMIT
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig
 from twinstream.testing import NatsServer
 
@@ -21,7 +22,7 @@ from twinstream.testing import NatsServer
 def answer(server: NatsServer, subject: str, data: bytes) -> js_sync.CoreMessage:
     """Send a request until something answers it."""
     deadline = time.monotonic() + LIMIT
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         while True:
             try:
                 return nc.request(subject, data, timeout=5)
@@ -99,7 +100,7 @@ def test_reply_answers_requests(
 @pytest.fixture
 def answering(server: NatsServer) -> Iterator[None]:
     """A program that answers each request on `ask.several` with the numbers 0, 1 and 2."""
-    with js_sync.connect(server.url) as nc, nc.subscribe("ask.several") as asked:
+    with js_sync.connect(server.url, **UNHURRIED) as nc, nc.subscribe("ask.several") as asked:
         nc.flush()
 
         def answer_all() -> None:
@@ -140,7 +141,7 @@ def test_a_request_for_several_replies_without_one_fails(run: Run, server: NatsS
     none = run("req", "nothing.listens.here", "x", "--replies", "2", "--timeout", "1h")
     assert none.exit_code == 1
     assert "no responders" in none.stderr
-    with js_sync.connect(server.url) as nc, nc.subscribe("ask.silent"):
+    with js_sync.connect(server.url, **UNHURRIED) as nc, nc.subscribe("ask.silent"):
         nc.flush()
         late = run("req", "ask.silent", "x", "--replies", "0", "--timeout", "300ms", "--json")
     assert late.exit_code == 1

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 LIMIT = 60
@@ -23,7 +24,7 @@ def environment(server: NatsServer) -> dict[str, str]:
 
 
 def filled(server: NatsServer, stream: str, count: int) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         for _ in nc.jetstream().publish_many((f"{stream}.a", b"x" * 500) for _ in range(count)):
             pass
 
@@ -49,7 +50,7 @@ def publishing(
 
 def await_stored(server: NatsServer, stream: str, count: int) -> None:
     deadline = time.monotonic() + LIMIT
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = nc.jetstream().get_stream(stream)
         while found.info().state.messages < count:
             assert time.monotonic() < deadline, "the message was not stored in time"
@@ -73,7 +74,7 @@ def test_a_signal_ends_a_command_that_reads_standard_input(
         assert process.wait(LIMIT) == 1
         assert process.stderr is not None
         assert b"interrupted after 1 messages" in process.stderr.read()
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         assert nc.jetstream().get_stream(stream).info().state.messages == 1
 
 
@@ -85,7 +86,7 @@ def test_a_message_is_not_published_in_part(server: NatsServer, stream: str) -> 
         assert process.wait(LIMIT) == 1
         assert process.stderr is not None
         assert b"nothing was published" in process.stderr.read()
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         assert nc.jetstream().get_stream(stream).info().state.messages == 0
 
 

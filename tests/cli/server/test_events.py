@@ -14,6 +14,7 @@ import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, MaxDeliver, StreamAction, decode
@@ -27,7 +28,7 @@ def meanwhile(server: NatsServer) -> Callable[..., None]:
     """Repeat an action while a command listens, until the test ends."""
 
     def act(stream: str, stop: threading.Event) -> None:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             found = nc.jetstream().get_stream(stream)
             nc.jetstream().publish(f"{stream}.a", b"x")
             worker = found.create_consumer(ConsumerConfig(durable_name="w"))

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import js_sync
 from tests.cli.output import Run, json_lines
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig
 from twinstream.testing import NatsServer
@@ -21,7 +22,7 @@ def test_a_finding_is_shown_and_sets_the_exit_code(
 ) -> None:
     well = run("health", stream, "--interval", "0.05")
     assert (well.exit_code, well.stdout) == (0, "")
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.publish(f"{stream}.a", b"x")
         jet.create_consumer(stream, ConsumerConfig(durable_name="w"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 SYSTEM = """
@@ -20,7 +21,7 @@ SYS = ("--user", "sys", "--password", "pw")
 
 
 def test_the_connected_server_is_shown(run: Run, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         known = nc.server_info
     (found,) = json_lines(run("server", "info", "--json"))
     assert (found["name"], found["version"]) == (known.server_name, known.version)

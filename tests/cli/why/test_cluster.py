@@ -10,6 +10,7 @@ import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run
 from tests.cli.why.staging import EVENTS, Stage, kinds, sources
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsCluster
 
 pytestmark = pytest.mark.since("2.11")
@@ -19,7 +20,7 @@ def test_redelivered_after_a_leader_change(
     run: Run, cluster: NatsCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TWINSTREAM_URL", cluster.servers[0].url)
-    with js_sync.connect(cluster.servers[0].url) as nc:
+    with js_sync.connect(cluster.servers[0].url, **UNHURRIED) as nc:
         stage = Stage.of(run, nc.jetstream(timeout=30), num_replicas=3)
         worker = stage.consumer(ack_wait=timedelta(seconds=2))
         stage.wait_for("LEADER_ELECTED")
