@@ -16,7 +16,7 @@ from nats.js import api
 
 __all__ = ["Blocking", "Peers"]
 
-_PATIENCE = 30
+_PATIENCE = 300
 
 
 class Blocking:

@@ -30,7 +30,7 @@ WRONG_CLOCK = dedent(
 BLOCKING = """
 import js_sync
 
-with js_sync.connect(sys.argv[1]) as connection:
+with js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as connection:
     with connection.jetstream().get_key_value(sys.argv[2]).cached() as cache:
         print(sorted(cache))
 """
@@ -39,7 +39,7 @@ import asyncio
 import js_async
 
 async def main():
-    async with js_async.connect(sys.argv[1]) as connection:
+    async with js_async.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as connection:
         bucket = await connection.jetstream().get_key_value(sys.argv[2])
         async with bucket.cached() as cache:
             print(sorted(cache))

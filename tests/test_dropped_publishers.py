@@ -24,7 +24,7 @@ BLOCKING = dedent(
         for _ in range(20):
             publisher.send(sys.argv[2], b"", expected_last_seq=99)
 
-    connection = js_sync.connect(sys.argv[1])
+    connection = js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
     refused(connection.jetstream())
     """
 )
@@ -40,7 +40,7 @@ ASYNC = dedent(
             await publisher.send(sys.argv[2], b"", expected_last_seq=99)
 
     async def main():
-        connection = await js_async.connect(sys.argv[1])
+        connection = await js_async.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
         await refused(connection.jetstream())
         if "close" in sys.argv:
             await connection.close()

@@ -39,18 +39,18 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
                 Worker(jet, name, CONSUMER, leave).run(signals=False)
             elif way == "consume":
                 consumer = stream.create_consumer(CONSUMER)
-                consuming = consumer.consume(lambda message: leave(eventually(is_behind)))
+                consuming = consumer.consume(lambda _: leave(eventually(is_behind, patience=300)))
 
                 def is_behind() -> bool:
                     # One in the handler, one in the lane, one on its way into it.
                     return consuming.messages.buffered == 7
 
                 with consuming:
-                    consuming.wait(timeout=30)
+                    consuming.wait(timeout=300)
             else:
                 place = Coordination(jet, f"{name}-P", create=True)
                 with place.leader("x", on_elected=leave) as leader:
-                    leader.wait(timeout=30)
+                    leader.wait(timeout=300)
 
         with pytest.raises(SystemExit, match="3"):
             run()
@@ -124,12 +124,12 @@ def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: Nats
         coordination = Coordination(nc.jetstream(), "STOPS", create=True)
 
         def elected(_: Lease) -> None:
-            leader.stop(timeout=10)
+            leader.stop(timeout=60)
             done.set()
 
         leader = coordination.leader("a", on_elected=elected)
         leader.start()
-        leader.wait(timeout=30)
+        leader.wait(timeout=300)
     assert done.is_set()
 
 
@@ -139,7 +139,7 @@ def test_no_later_message_of_a_subject_begins_after_an_exit(server: NatsServer) 
 
     def leave(message: js_sync.Message) -> None:
         seen.append(message.metadata.stream_seq)
-        eventually(lambda: worker.waiting)
+        eventually(lambda: worker.waiting, patience=300)
         sys.exit(3)
 
     with js_sync.connect(server.url, **UNHURRIED) as nc:
@@ -162,10 +162,10 @@ def test_a_release_of_another_thread_is_no_loss(server: NatsServer) -> None:
         @property
         def is_held(self) -> bool:
             done: list[bool] = []
-            thread = threading.Thread(target=lambda: done.append(self.release(timeout=10)))
+            thread = threading.Thread(target=lambda: done.append(self.release(timeout=60)))
             self.__class__ = Lease
             thread.start()
-            thread.join(20)
+            thread.join(120)
             return self.is_held
 
     with js_sync.connect(server.url, **UNHURRIED) as nc:

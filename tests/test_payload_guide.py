@@ -12,7 +12,7 @@ PROTOBUF = ROOT / "examples" / "protobuf" / "codec.py"
 
 
 def test_the_example_of_a_codec_for_protobuf() -> None:
-    with NatsServer() as server:
+    with NatsServer(start_timeout=300) as server:
         done = subprocess.run(
             [sys.executable, str(PROTOBUF), server.url],
             capture_output=True,

@@ -15,6 +15,7 @@ import js_sync
 from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests.examples import ROOT
+from tests.soak import LONGEST
 from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
@@ -68,7 +69,7 @@ def test_orders_are_packed_or_become_dead_letters_until_a_signal(
             consumer = jet.bind_consumer("ORDERS", "packer")
             stream = jet.bind_stream("PARCELS")
             letters = DeadLetters(jet, "ORDERS")
-            eventually(lambda: len(list(letters.letters())) == 3)
+            eventually(lambda: len(list(letters.letters())) == 3, patience=LONGEST)
             assert stopped(process) == ["2 packed, 3 given up"]
         info = consumer.info()
         assert (info.num_pending, info.num_ack_pending) == (0, 0)

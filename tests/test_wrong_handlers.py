@@ -146,7 +146,7 @@ def test_a_generator_function_may_yield_the_results_of_a_message(server: NatsSer
         with Processing(
             jet, "SINGLE", "c", double, into="DOUBLED", by="id", stop_after=1
         ) as processing:
-            processing.wait(timeout=20)
+            processing.wait(timeout=60)
         assert [each.subject for each in into.read()] == ["doubled.1", "doubled.2"]
         for name in ("SINGLE", "DOUBLED"):
             jet.delete_stream(name)

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 import js_sync
 from tests.cli.output import Run
+from tests.cli.terminal import PATIENT
 from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.models import StreamConfig
@@ -28,7 +29,7 @@ def run(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("NO_COLOR", "1")
 
     def invoke(*arguments: str, input: str | bytes | None = None) -> Result:
-        return CliRunner().invoke(twinstream, ("--timeout", "1m", *arguments), input=input)
+        return CliRunner().invoke(twinstream, [*PATIENT, *arguments], input=input)
 
     return invoke
 

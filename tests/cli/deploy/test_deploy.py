@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 import js_sync
 from tests.cli.output import Run
+from tests.cli.terminal import PATIENT
 from tests.hooked import hooked
 from tests.operators import make_operator
 from tests.unhurried import UNHURRIED
@@ -288,8 +289,8 @@ accounts { A: {
 def test_the_room_of_the_old_stream_counts_for_the_new_one(
     write: Write,
 ) -> None:
-    with NatsServer(LIMITED) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+    with NatsServer(LIMITED, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--yes")
 
         def apply(**more: Any) -> Result:
             folder = write(stream_of("ROOM", storage="file", **more))
@@ -319,8 +320,8 @@ def test_reserves_of_streams_are_checked_in_order(write: Write) -> None:
         stream_of("SET4", storage="file"),
         stream_of("SET5", storage="memory", max_bytes=5001),
     ]
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--allow-loss")
         assert CliRunner().invoke(twinstream, ["apply", write(*before), "--yes", *login]).output
         steps = _planned(write(*after[:3], after[4]), *login)
         applied = CliRunner().invoke(twinstream, ["apply", write(*after[:3]), "--yes", *login])
@@ -347,8 +348,18 @@ def _planned(folder: str, *options: str) -> list[dict[str, Any]]:
 
 def test_streams_shrink_before_others_grow(write: Write) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss", "--yes")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-loss",
+            "--yes",
+        )
 
         def apply(grows: int, shrinks: int) -> Result:
             folder = write(
@@ -371,8 +382,17 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
 )
 def test_streams_are_recreated_before_others_grow(write: Write, change: dict[str, Any]) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-recreate",
+        )
 
         def apply(grows: int, **shrinks: Any) -> Result:
             folder = write(
@@ -392,8 +412,8 @@ def test_streams_without_a_size_come_before_those_that_take_all(write: Write) ->
     folder = write(
         stream_of("ALL", storage="file", max_bytes=10_000), stream_of("FREE", storage="file")
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--yes")
         applied = CliRunner().invoke(twinstream, ["apply", folder, *login])
     assert applied.exit_code == 0, applied.output
     assert applied.stdout.rindex("FREE") < applied.stdout.rindex("ALL")
@@ -407,8 +427,17 @@ def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) 
         stream_of("MOVE2", storage="file", max_bytes=9000),
     )
     back = stream_of("MOVE1", storage="file", max_bytes=3000)
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-recreate",
+        )
 
         def apply(*streams: dict[str, Any]) -> Result:
             return CliRunner().invoke(twinstream, ["apply", write(*streams), "--yes", *login])
@@ -571,8 +600,8 @@ def test_the_account_may_allow_fewer(write: Write) -> None:
     limits = LIMITED.replace(
         "max_streams: 5, max_consumers: -1", "max_streams: 2, max_consumers: 1"
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p")
         streams = [stream_of(f"FEW{number}", max_bytes=1000) for number in range(3)]
         consumers = [consumer_of("FEW0", durable_name=name) for name in "AB"]
         folder = write(*streams, *consumers)
@@ -602,8 +631,8 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
         consumer_of("FITS", durable_name=f"C{most}", ack_policy="explicit", max_ack_pending=most)
         for most in (9, 10)
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p")
         planned = CliRunner().invoke(
             twinstream, ["plan", write(none, much, more, fits, few, many), *login]
         )
@@ -637,8 +666,8 @@ def test_the_account_may_have_no_tier_for_it(write: Write, tmp_path: Path) -> No
     credentials = tmp_path / "user.creds"
     credentials.write_text(operator.credentials)
     folder = write(stream_of("TIER", max_bytes=1000))
-    with NatsServer(operator.config) as server:
-        login = ("--server", server.url, "--creds", str(credentials))
+    with NatsServer(operator.config, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--creds", str(credentials))
         planned = CliRunner().invoke(twinstream, ["plan", folder, *login])
         with (
             js_sync.connect(server.url, credentials_file=str(credentials), **UNHURRIED) as nc,
@@ -799,7 +828,9 @@ def test_features_that_an_old_server_ignores_are_refused(write: Write) -> None:
     folder = write(stream_of("OLD", max_mgs=5))
     for form in ([], ["--json"]):
         with FakeServer(script) as old:
-            shown = CliRunner().invoke(twinstream, ["plan", folder, "--server", old.url, *form])
+            shown = CliRunner().invoke(
+                twinstream, ["plan", folder, "--server", old.url, *PATIENT, *form]
+            )
         assert shown.exit_code == 0
         if form:
             (warning,) = json.loads(shown.stdout)["warnings"]

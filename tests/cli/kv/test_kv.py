@@ -6,7 +6,6 @@ import itertools
 import os
 import pty
 import subprocess
-import sys
 import tty
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 import js_sync
 from tests.cli import terminal
 from tests.cli.output import Run, json_lines
-from tests.cli.terminal import steady
+from tests.cli.terminal import COMMAND, steady
 from tests.inside import session_of
 from tests.unhurried import UNHURRIED
 from twinstream.models import KeyValueConfig
@@ -99,7 +98,7 @@ def on_terminal(server: NatsServer, *arguments: str) -> bytes:
     """Return what a command writes to a terminal."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)  # so that the terminal does not change the bytes
-    command = [sys.executable, "-m", "twinstream", *arguments]
+    command = [*COMMAND, *arguments]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     subprocess.run(command, stdout=theirs, env=environment, check=True)
     os.write(theirs, b"\0")  # so that there is something to read

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync
+from tests.cli.terminal import COMMAND
 from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
@@ -34,7 +34,7 @@ def publishing(
     server: NatsServer, stream: str, *options: str, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[bytes]]:
     """Run `pub` with a pipe as its standard input, which stays open."""
-    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", *options]
+    command = [*COMMAND, "pub", f"{stream}.a", *options]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -128,7 +128,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
     server: NatsServer, stream: str, form: str, count: int
 ) -> None:
     filled(server, stream, count)
-    get = f"{sys.executable} -m twinstream get {stream} {form}"
+    get = f"{' '.join(COMMAND)} get {stream} {form}"
     script = f"{{ {get}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT
@@ -147,7 +147,7 @@ def test_a_reader_that_has_left_is_no_failure(
     os.close(reading)
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "twinstream", *command.format(stream).split()],
+            [*COMMAND, *command.format(stream).split()],
             stdout=writing,
             stderr=subprocess.PIPE,
             env=environment(server),
@@ -161,7 +161,7 @@ def test_a_reader_that_has_left_is_no_failure(
 def test_a_publication_that_its_reader_cuts_short_is_a_failure(
     server: NatsServer, stream: str
 ) -> None:
-    pub = f"{sys.executable} -m twinstream pub {stream}.a x --count 200000 --json"
+    pub = f"{' '.join(COMMAND)} pub {stream}.a x --count 200000 --json"
     script = f"{{ {pub}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.cli.terminal import COMMAND
 from tests.unhurried import UNHURRIED
 from twinstream.cli.message.payloads import at_rate
 from twinstream.models import StreamConfig
@@ -218,7 +218,7 @@ def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], sai
 
 
 def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
-    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", b"\xff{n}"]
+    command = [*COMMAND, "pub", f"{stream}.a", b"\xff{n}"]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr

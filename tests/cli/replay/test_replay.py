@@ -41,7 +41,7 @@ accounts {
 @pytest.fixture(scope="module")
 def other(server: NatsServer) -> Iterator[NatsServer]:
     """Another server with the version of the first one."""
-    with NatsServer(version=VERSION) as made:
+    with NatsServer(version=VERSION, start_timeout=300) as made:
         yield made
 
 
@@ -308,8 +308,8 @@ def test_never_into_a_server_behind_a_leaf_node(run: Run) -> None:
     hub_config = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
     leaf_config = f'leafnodes {{ remotes [ {{ url: "nats-leaf://127.0.0.1:{port}" }} ] }}'
     with (
-        NatsServer(hub_config, VERSION, domain="hub") as hub,
-        NatsServer(leaf_config, VERSION, domain="leaf") as leaf,
+        NatsServer(hub_config, VERSION, domain="hub", start_timeout=300) as hub,
+        NatsServer(leaf_config, VERSION, domain="leaf", start_timeout=300) as leaf,
         js_sync.connect(hub.url, **UNHURRIED) as upper,
         js_sync.connect(leaf.url, **UNHURRIED) as lower,
     ):
@@ -352,7 +352,7 @@ def test_no_password_of_several_addresses_is_shown(
 def test_another_account_of_the_server_is_another_place(
     run: Run, server: NatsServer, tmp_path: Path
 ) -> None:
-    with NatsServer(ACCOUNTS, VERSION) as shared:
+    with NatsServer(ACCOUNTS, VERSION, start_timeout=300) as shared:
         first, second = (shared.url.replace("://", f"://{user}:p@") for user in "ab")
         for url in (first, second):
             with js_sync.connect(url, **UNHURRIED) as nc:

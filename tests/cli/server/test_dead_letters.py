@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 
 import js_sync
-from tests.cli.output import Run, json_lines
+from tests.cli.output import Run, in_time, json_lines
 from tests.hooked import hooked
 from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
@@ -22,7 +22,7 @@ def fail(server: NatsServer, stream: str, *data: bytes) -> None:
         worker = jet.create_or_update_consumer(stream, ConsumerConfig(durable_name="w"))
         for number, each in enumerate(data):
             jet.publish(f"{stream}.{number}", each, headers={"Trace": str(number)})
-        for message in worker.fetch(len(data)):
+        for message in worker.fetch(len(data), timeout=60):
             message.term("no such tea")
 
 
@@ -119,7 +119,7 @@ def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> 
 
 
 def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> None:
-    with NatsServer() as own:
+    with NatsServer(start_timeout=300) as own:
         with js_sync.connect(own.url, **UNHURRIED) as nc:
             nc.jetstream().create_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"]))
 
@@ -136,8 +136,12 @@ def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> No
             if len(steps) == 2:
                 own.kill()
 
+        def attempt() -> Result:
+            steps.clear()
+            return at_own("dlq", "replay", stream, "--all", "--yes", "--timeout", "0.5")
+
         with hooked("command: before step", lost_at_the_second):
-            failed = at_own("dlq", "replay", stream, "--all", "--yes", "--timeout", "0.5")
+            failed = in_time(attempt, lambda _: len(steps) >= 2)
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "letter 2: " in failed.stderr
     assert failed.stderr.endswith("\n1 of 3 dead letters published again\n")
