@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 
 import js_sync
+from tests.soak import LONGEST
 from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -70,7 +71,7 @@ def test_refused_messages_are_reported(
 ) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program, server.url, subject, *more],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=LONGEST, check=True,
     )  # fmt: skip
     assert "RuntimeWarning: publisher ended with failures that were not read" in ended.stderr
     assert "20 messages were not acknowledged" in ended.stderr

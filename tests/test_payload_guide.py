@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from tests.examples import ROOT
+from tests.soak import LONGEST
 from twinstream.testing import NatsServer
 
 PROTOBUF = ROOT / "examples" / "protobuf" / "codec.py"
@@ -17,7 +18,7 @@ def test_the_example_of_a_codec_for_protobuf() -> None:
             [sys.executable, str(PROTOBUF), server.url],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONGEST,
         )
     assert done.returncode == 0, done.stderr
     first, second, letter = done.stdout.splitlines()

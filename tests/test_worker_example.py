@@ -48,7 +48,7 @@ def send(jet: js_sync.JetStream, *orders: object) -> None:
 def stopped(process: subprocess.Popen[str]) -> list[str]:
     """Stop a worker by a signal, and return the rest of its output."""
     process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, errors
     return output.splitlines()
 

@@ -30,7 +30,7 @@ TWINS = ("js_sync", "js_async")
 # Every so many lives the server is killed too.
 SERVER_DIES = 5
 # By subject nothing may depend on the window: as short as the server takes it.
-WINDOWS = {"subject": timedelta(seconds=0.1), "id": timedelta(seconds=20)}
+WINDOWS = {"subject": timedelta(seconds=0.1), "id": timedelta(minutes=2)}
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 
 

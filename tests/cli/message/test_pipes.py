@@ -12,11 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync
-from tests.cli.terminal import COMMAND
+from tests.cli.terminal import COMMAND, LIMIT
 from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
-
-LIMIT = 60
 
 
 def environment(server: NatsServer) -> dict[str, str]:

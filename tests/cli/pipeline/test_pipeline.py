@@ -193,11 +193,11 @@ def works_for_a_moment(folders: Folders) -> Iterator[None]:
     def work() -> None:
         with TableLock(folders).alone("pipeline verify of shop"):
             locks.set()
-            assert ended.wait(60)
+            assert ended.wait(LONGEST)
 
     command = threading.Thread(target=work)
     command.start()
-    assert locks.wait(60)
+    assert locks.wait(LONGEST)
     threading.Timer(0.5, ended.set).start()
     yield
     command.join(60)
