@@ -55,7 +55,7 @@ def test_a_command_runs_under_the_lock(server: NatsServer, locks: Coordination) 
 
 
 def test_a_lock_that_is_held_is_not_waited_for(server: NatsServer, locks: Coordination) -> None:
-    with locks.lock("a").acquire():
+    with locks.lock("a", ttl=3600).acquire():
         done = lock(server, "a", "--stream", locks.stream_name, "--wait", "0", "--", "echo", "no")
         assert (done.returncode, done.stdout) == (1, "")
         assert "the lock a is held" in done.stderr

@@ -190,9 +190,12 @@ def after_print(happens: Callable[[], object]) -> AbstractContextManager[None]:
 def test_ended_server_is_reported_with_the_received_operations(
     mortal: NatsServer, consumer: list[str]
 ) -> None:
-    arguments = ["consume", "S", *consumer, "--wait", "0.1", *PATIENT]
+    arguments = ["consume", "S", *consumer, "--wait", "0.1", "--timeout", "1"]
     with after_print(mortal.kill):
-        result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
+        result = in_time(
+            lambda: CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url]),
+            lambda result: result.stdout,
+        )
     assert result.exit_code == 1
     assert "error: the connection to the server is lost" in result.stderr
 
