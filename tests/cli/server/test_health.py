@@ -46,30 +46,30 @@ def test_a_stream_that_is_not_there_is_a_failure(run: Run) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_watch_continues_after_failed_requests(more: tuple[str, ...]) -> None:
-    told: list[str] = []
+    seen: list[str] = []
     with NatsServer(start_timeout=300) as server:
 
         def attempt() -> Result:
-            told.clear()
+            seen.clear()
             return CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
 
         def shown(_: object) -> None:
-            told.append("well")
-            if len(told) == 1:
+            seen.append("well")
+            if len(seen) == 1:
                 server.kill()
             else:
                 signal.raise_signal(signal.SIGINT)
 
         def failed(_: object) -> None:
-            told.append("error")
+            seen.append("error")
             server.start()
 
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5"]
         with hooked("command: health shown", shown), hooked("command: health failed", failed):
-            result = in_time(attempt, lambda _: told)
+            result = in_time(attempt, lambda _: seen)
     assert result.exit_code == 0, result.output
-    assert (told[0], told[-1]) == ("well", "well")
-    assert set(told[1:-1]) == {"error"}
+    assert (seen[0], seen[-1]) == ("well", "well")
+    assert set(seen[1:-1]) == {"error"}
 
 
 def test_watch_ends_with_1_if_its_first_or_last_request_fails(run: Run) -> None:
