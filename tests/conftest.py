@@ -34,6 +34,9 @@ from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
 
+START = 300
+"""The seconds that a server has to start. It takes less than one, unless the machine is busy."""
+
 # A shell that starts the tests in the background lets them ignore these signals. Tests send them.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -215,7 +218,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Tu
 @pytest.fixture(scope="module")
 def server() -> Iterator[NatsServer]:
     """One real server with JetStream, shared by the tests of a file."""
-    with NatsServer(version=VERSION) as running:
+    with NatsServer(version=VERSION, start_timeout=START) as running:
         yield running
 
 
@@ -226,6 +229,7 @@ def server_factory() -> Iterator[Callable[..., NatsServer]]:
 
         def start(*args: Any, **options: Any) -> NatsServer:
             options.setdefault("version", VERSION)
+            options.setdefault("start_timeout", START)
             return stack.enter_context(NatsServer(*args, **options))
 
         yield start
@@ -237,7 +241,7 @@ def cluster() -> Iterator[NatsCluster]:
 
     Three servers work for the replicas of all streams that tests have left, until they end.
     """
-    with NatsCluster(version=VERSION) as running:
+    with NatsCluster(version=VERSION, start_timeout=START) as running:
         yield running
 
 

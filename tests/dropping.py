@@ -21,7 +21,7 @@ def let_go(things: list[object]) -> None:
     """Drop objects that only this list references, and return once they no longer exist."""
     gone = [weakref.ref(thing) for thing in things]
     things.clear()
-    deadline = Deadline.after(10)
+    deadline = Deadline.after(60)
     gc.collect()
     while any(each() is not None for each in gone):
         assert not deadline.expired(), "something else refers to it"

@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from tests.quick_java import QUICK_JAVA
+from tests.soak import LONGEST
 from tests.warm import TWINSTREAM, run_warm
 from twinstream.testing import NatsServer
 
@@ -27,7 +28,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def run(command: list[str], server: NatsServer, folder: Path, *, seconds: int = 280) -> str:
+def run(command: list[str], server: NatsServer, folder: Path, *, seconds: float = LONGEST) -> str:
     """Run a command against a server; return its output, or fail with the output."""
     done = subprocess.run(
         command,
@@ -55,7 +56,7 @@ def check(code: str, server: NatsServer, folder: Path) -> None:
 
 
 def _run_warm(
-    code: str, words: list[str], server: NatsServer, folder: Path, *, seconds: int = 280
+    code: str, words: list[str], server: NatsServer, folder: Path, *, seconds: float = LONGEST
 ) -> str:
     done = run_warm(code, words, folder, _environment(server), seconds)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -68,7 +69,9 @@ def _environment(server: NatsServer) -> dict[str, str]:
     return environment
 
 
-def check_program(program: Path, server: NatsServer, folder: Path, *, seconds: int = 60) -> None:
+def check_program(
+    program: Path, server: NatsServer, folder: Path, *, seconds: float = LONGEST
+) -> None:
     """Run a program and compare its output with that in its docstring.
 
     It has the server as an argument, if the command in the docstring has one.

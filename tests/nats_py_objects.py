@@ -23,9 +23,9 @@ class Theirs:
 
     def _run(self, work: Callable[[ObjectStore], Awaitable[Any]], *, create: bool = False) -> Any:
         async def run() -> Any:
-            client = await nats.connect(self.url)
+            client = await nats.connect(self.url, connect_timeout=60)
             try:
-                context = client.jetstream()
+                context = client.jetstream(timeout=60)
                 if create:
                     await context.create_object_store(bucket=self.bucket)
                 return await work(await context.object_store(self.bucket))

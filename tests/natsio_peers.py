@@ -16,7 +16,7 @@ from nats.js import api
 
 __all__ = ["Blocking", "Peers"]
 
-_PATIENCE = 30
+_PATIENCE = 300
 
 
 class Blocking:
@@ -57,7 +57,7 @@ class Peers:
 
     async def _connect(self) -> None:
         self._natsio = await import_module("natsio").connect(self._url)
-        self._nats_py = await nats.connect(self._url)
+        self._nats_py = await nats.connect(self._url, connect_timeout=60)
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -84,7 +84,9 @@ class Peers:
 
     def nats_py(self, bucket: str) -> Blocking:
         """Return the bucket as an object of nats-py."""
-        return Blocking(self, self.run(lambda: self._nats_py.jetstream().key_value(bucket)))
+        return Blocking(
+            self, self.run(lambda: self._nats_py.jetstream(timeout=60).key_value(bucket))
+        )
 
     def watched(self, bucket: str, write: Callable[[], object], count: int) -> list[list[Any]]:
         """Watch with both clients, call `write`, and return the entries of each watch.
@@ -102,7 +104,7 @@ class Peers:
 
     async def _watches(self, bucket: str) -> tuple[Any, Any]:
         natsio = await self._natsio.jetstream().key_value(bucket)
-        nats_py = await self._nats_py.jetstream().key_value(bucket)
+        nats_py = await self._nats_py.jetstream(timeout=60).key_value(bucket)
         return _of_natsio(natsio), _of_nats_py(await nats_py.watchall())
 
     # ---- object stores
@@ -113,7 +115,9 @@ class Peers:
 
     def nats_py_store(self, bucket: str) -> Blocking:
         """Return the object store as an object of nats-py."""
-        return Blocking(self, self.run(lambda: self._nats_py.jetstream().object_store(bucket)))
+        return Blocking(
+            self, self.run(lambda: self._nats_py.jetstream(timeout=60).object_store(bucket))
+        )
 
     def create_store(self, bucket: str) -> None:
         """Create an object store with natsio."""

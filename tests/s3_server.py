@@ -163,7 +163,7 @@ class S3Server:
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(number)
-            process.wait(60)
+            process.wait(300)
         guard, self._guard = self._guard, None
         if guard is not None:
             guard.dismiss()

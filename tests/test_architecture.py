@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 import js_async as js
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,7 +21,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 def test_the_modules_of_a_publish_are_those_of_the_page(server: NatsServer) -> None:
     async def publish() -> list[str]:
-        async with js.connect(server.url) as nc:
+        async with js.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             await jet.create_stream(js.StreamConfig(name="S", subjects=["s"]))
             # The first one loads modules, and teaches the shape of responses.
@@ -34,7 +35,10 @@ def test_the_modules_of_a_publish_are_those_of_the_page(server: NatsServer) -> N
 
 def test_the_modules_of_a_message_are_those_of_the_page(server: NatsServer) -> None:
     async def consume() -> list[str]:
-        async with js.connect(server.url) as nc, js.connect(server.url) as other:
+        async with (
+            js.connect(server.url, **UNHURRIED) as nc,
+            js.connect(server.url, **UNHURRIED) as other,
+        ):
             jet = nc.jetstream()
             stream = await jet.create_stream(js.StreamConfig(name="M", subjects=["m"]))
             consumer = await stream.create_consumer(js.ConsumerConfig(durable_name="c"))

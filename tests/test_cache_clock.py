@@ -10,6 +10,8 @@ from textwrap import dedent
 import pytest
 
 import js_sync
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -30,7 +32,7 @@ WRONG_CLOCK = dedent(
 BLOCKING = """
 import js_sync
 
-with js_sync.connect(sys.argv[1]) as connection:
+with js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as connection:
     with connection.jetstream().get_key_value(sys.argv[2]).cached() as cache:
         print(sorted(cache))
 """
@@ -39,7 +41,7 @@ import asyncio
 import js_async
 
 async def main():
-    async with js_async.connect(sys.argv[1]) as connection:
+    async with js_async.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as connection:
         bucket = await connection.jetstream().get_key_value(sys.argv[2])
         async with bucket.cached() as cache:
             print(sorted(cache))
@@ -54,7 +56,7 @@ def test_a_client_whose_clock_is_ahead_keeps_what_lives(
     server: NatsServer, request: pytest.FixtureRequest, program: str
 ) -> None:
     name = f"CLOCK_{request.node.callspec.id}"
-    with js_sync.connect(server.url) as connection:
+    with js_sync.connect(server.url, **UNHURRIED) as connection:
         jet = connection.jetstream()
         # Without limit markers, watchers do not hear when a value has expired.
         jet.create_stream(
@@ -66,12 +68,12 @@ def test_a_client_whose_clock_is_ahead_keeps_what_lives(
                 allow_rollup_hdrs=True,
             )
         )
-        jet.get_key_value(name).put("a", b"1", ttl=timedelta(minutes=1))
+        jet.get_key_value(name).put("a", b"1", ttl=timedelta(minutes=5))
     run = subprocess.run(
         [sys.executable, "-c", WRONG_CLOCK + program, server.url, name, "600"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST,
         check=False,
     )
     assert run.stdout == "['a']\n", run.stderr

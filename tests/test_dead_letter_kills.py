@@ -11,7 +11,8 @@ from datetime import timedelta
 
 import js_sync
 from js_sync.workers import DeadLetters
-from tests.soak import rounds, state
+from tests.soak import LONGEST, rounds, state
+from tests.unhurried import UNHURRIED
 from twinstream.core.deadline import Deadline
 from twinstream.core.workers.dead_letter import Names
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -21,8 +22,8 @@ VICTIM = """
 import sys
 import js_sync
 from js_sync.workers import DeadLetters
-with js_sync.connect(sys.argv[1]) as nc:
-    dead = DeadLetters(nc.jetstream(timeout=20), "S")
+with js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as nc:
+    dead = DeadLetters(nc.jetstream(timeout=60), "S")
     print("here", flush=True)
     while True:
         dead.collect(idle_timeout=0.5)
@@ -34,8 +35,8 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
 ) -> None:
     kills = rounds(4, 150)
     chance = random.Random(7)
-    with server_factory() as server, js_sync.connect(server.url) as nc:
-        jet = nc.jetstream(timeout=20)
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
+        jet = nc.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name="S", subjects=["s.>"]))
         worker = stream.create_consumer(ConsumerConfig(durable_name="w", max_ack_pending=-1))
         dead = DeadLetters(jet, "S")
@@ -53,7 +54,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
                 for _ in range(20):
                     jet.publish(f"s.{count}", b"%d" % count)
                     count += 1
-                for message in worker.fetch(20):
+                for message in worker.fetch(20, timeout=60):
                     message.term("bad")
                 nc.flush()
                 wait(chance.random() * 0.05)
@@ -61,7 +62,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
                 victim.kill()
                 victim.communicate()
         # What the killed ones had taken comes again after the ack_wait of its consumer.
-        patience = Deadline.after(120)
+        patience = Deadline.after(LONGEST)
         failures = jet.get_stream("S-failures")
         while failures.info().state.messages and not patience.expired():
             dead.collect(idle_timeout=1)

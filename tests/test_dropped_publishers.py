@@ -10,6 +10,8 @@ from textwrap import dedent
 import pytest
 
 import js_sync
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -23,7 +25,7 @@ BLOCKING = dedent(
         for _ in range(20):
             publisher.send(sys.argv[2], b"", expected_last_seq=99)
 
-    connection = js_sync.connect(sys.argv[1])
+    connection = js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
     refused(connection.jetstream())
     """
 )
@@ -39,7 +41,7 @@ ASYNC = dedent(
             await publisher.send(sys.argv[2], b"", expected_last_seq=99)
 
     async def main():
-        connection = await js_async.connect(sys.argv[1])
+        connection = await js_async.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
         await refused(connection.jetstream())
         if "close" in sys.argv:
             await connection.close()
@@ -53,7 +55,7 @@ CLOSING = BLOCKING + "connection.close()\n"
 @pytest.fixture
 def subject(server: NatsServer, request: pytest.FixtureRequest) -> str:
     name = f"DROPPED_{re.sub(r'[^a-z]', '_', request.node.callspec.id)}"
-    with js_sync.connect(server.url) as connection:
+    with js_sync.connect(server.url, **UNHURRIED) as connection:
         config = StreamConfig(name=name, subjects=[f"{name}.>"])
         connection.jetstream().create_stream(config)
     return f"{name}.a"
@@ -69,7 +71,7 @@ def test_refused_messages_are_reported(
 ) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program, server.url, subject, *more],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=LONGEST, check=True,
     )  # fmt: skip
     assert "RuntimeWarning: publisher ended with failures that were not read" in ended.stderr
     assert "20 messages were not acknowledged" in ended.stderr

@@ -15,6 +15,7 @@ from js_sync.coordination import Coordination, Lease
 from js_sync.workers import Worker
 from tests._sync.flow import eventually
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -24,7 +25,7 @@ CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit")
 @pytest.mark.parametrize("way", ["worker", "consume", "leader"])
 def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> None:
     name = f"EXIT-{way}"
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
         for _ in range(10):
@@ -38,18 +39,18 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
                 Worker(jet, name, CONSUMER, leave).run(signals=False)
             elif way == "consume":
                 consumer = stream.create_consumer(CONSUMER)
-                consuming = consumer.consume(lambda message: leave(eventually(is_behind)))
+                consuming = consumer.consume(lambda _: leave(eventually(is_behind, patience=300)))
 
                 def is_behind() -> bool:
                     # One in the handler, one in the lane, one on its way into it.
                     return consuming.messages.buffered == 7
 
                 with consuming:
-                    consuming.wait(timeout=30)
+                    consuming.wait(timeout=300)
             else:
                 place = Coordination(jet, f"{name}-P", create=True)
                 with place.leader("x", on_elected=leave) as leader:
-                    leader.wait(timeout=30)
+                    leader.wait(timeout=300)
 
         with pytest.raises(SystemExit, match="3"):
             run()
@@ -69,7 +70,7 @@ def test_what_a_handler_awaited_and_was_cancelled_is_a_failure(server: NatsServe
 
     async def work() -> None:
         nonlocal worker
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             await jet.create_stream(StreamConfig(name="AWAITED", subjects=["awaited"]))
             await jet.publish("awaited")
@@ -92,7 +93,7 @@ def test_cancelling_a_worker_ends_it(server: NatsServer) -> None:
         running.remove(message)
 
     async def work() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             await jet.create_stream(StreamConfig(name="CUT", subjects=["cut"]))
             for _ in range(20):
@@ -119,16 +120,16 @@ def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: Nats
         if "-term-" in started[0]:
             done.wait(0.3)
 
-    with hooked("task: started", ahead), js_sync.connect(server.url) as nc:
+    with hooked("task: started", ahead), js_sync.connect(server.url, **UNHURRIED) as nc:
         coordination = Coordination(nc.jetstream(), "STOPS", create=True)
 
         def elected(_: Lease) -> None:
-            leader.stop(timeout=10)
+            leader.stop(timeout=60)
             done.set()
 
         leader = coordination.leader("a", on_elected=elected)
         leader.start()
-        leader.wait(timeout=30)
+        leader.wait(timeout=300)
     assert done.is_set()
 
 
@@ -138,10 +139,10 @@ def test_no_later_message_of_a_subject_begins_after_an_exit(server: NatsServer) 
 
     def leave(message: js_sync.Message) -> None:
         seen.append(message.metadata.stream_seq)
-        eventually(lambda: worker.waiting)
+        eventually(lambda: worker.waiting, patience=300)
         sys.exit(3)
 
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.create_stream(StreamConfig(name="LATER", subjects=["later"]))
         for _ in range(5):
@@ -161,13 +162,13 @@ def test_a_release_of_another_thread_is_no_loss(server: NatsServer) -> None:
         @property
         def is_held(self) -> bool:
             done: list[bool] = []
-            thread = threading.Thread(target=lambda: done.append(self.release(timeout=10)))
+            thread = threading.Thread(target=lambda: done.append(self.release(timeout=60)))
             self.__class__ = Lease
             thread.start()
-            thread.join(20)
+            thread.join(120)
             return self.is_held
 
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         place = Coordination(nc.jetstream(), "LEAVES", create=True)
         lease = place.lock("a").try_acquire()
         assert lease is not None

@@ -10,6 +10,7 @@ import pytest
 import js_sync
 from tests.examples import ROOT, check_program
 from tests.test_worker_example import stopped, working
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 FOLDER = ROOT / "examples"
@@ -31,7 +32,7 @@ def test_a_program_prints_what_it_says(name: str, server: NatsServer, tmp_path: 
 
 @pytest.mark.parametrize("name", ["consume_async", "consume_sync"])
 def test_a_consumer_handles_messages_until_a_signal(name: str, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc, working(PROGRAMS[name], server) as process:
+    with js_sync.connect(server.url, **UNHURRIED) as nc, working(PROGRAMS[name], server) as process:
         jet = nc.jetstream(timeout=30)
         config = js_sync.StreamConfig(name="ALARMS", subjects=["alarms.>"])
         stream = jet.create_stream(config)
@@ -46,7 +47,10 @@ def test_a_consumer_handles_messages_until_a_signal(name: str, server: NatsServe
 
 
 def test_the_service_answers_until_a_signal(server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc, working(PROGRAMS["service"], server) as process:
+    with (
+        js_sync.connect(server.url, **UNHURRIED) as nc,
+        working(PROGRAMS["service"], server) as process,
+    ):
         assert process.stdout is not None
         assert process.stdout.readline() == "serves convert.celsius\n"
         assert nc.request("convert.celsius", b"20", timeout=30).data == b"68.0"

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 
 import js_async
 import js_sync
+from tests.unhurried import UNHURRIED
 from twinstream.errors import KeyDeleted, KeyExists, KeyNotFound, RevisionMismatch, TwinstreamError
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
@@ -111,12 +112,12 @@ class BucketMachine(RuleBasedStateMachine):
         self.model = ModelBucket(history)
 
         async def opened() -> Any:
-            return await js_async.connect(self.url)
+            return await js_async.connect(self.url, **UNHURRIED)
 
         if self.twin is js_async:
             self.connection = self.runner.run(opened())
         else:
-            self.connection = js_sync.connect(self.url)
+            self.connection = js_sync.connect(self.url, **UNHURRIED)
         jet = self.connection.jetstream()
         name = f"M{next(NUMBERS)}"
         config = KeyValueConfig(bucket=name, history=history, storage="memory")
@@ -240,7 +241,7 @@ class BucketMachine(RuleBasedStateMachine):
         """Take all entries of the watch. With a history of 1, only the last ones are certain."""
         seen: list[tuple[str, Revision]] = []
         while self.written and (not seen or seen[-1] != self.written[-1]):
-            entry = self.do(self.watch.next(timeout=20))
+            entry = self.do(self.watch.next(timeout=60))
             seen.append((entry.key, (entry.revision, entry.operation.value, entry.value)))
         places = [self.written.index(each) for each in seen]
         assert places == sorted(set(places))
@@ -271,7 +272,7 @@ class BucketMachine(RuleBasedStateMachine):
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """The URL of a separate server, because the machine creates many buckets."""
-    with NatsServer() as server:
+    with NatsServer(start_timeout=300) as server:
         yield server.url
 
 

@@ -484,12 +484,12 @@ import sys
 import js_sync
 from twinstream.models import ConsumerConfig, StreamConfig
 
-with js_sync.connect(sys.argv[1]) as nc:
+with js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as nc:
     jet = nc.jetstream()
     stream = jet.create_stream(StreamConfig(name="QUIET", subjects=["quiet"]))
     jet.publish("quiet", b"x")
     consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-    for message in consumer.fetch(1, timeout=5):
+    for message in consumer.fetch(1, timeout=60):
         message.ack()
 assert "logging" not in sys.modules
 """

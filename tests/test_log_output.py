@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import js_sync
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -19,7 +21,7 @@ from js_sync.workers import Retry, Worker
 def handler(message):
     return message.data + 1
 
-with js_sync.connect(sys.argv[1]) as nc:
+with js_sync.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as nc:
     retry = Retry(attempts=2, first=0.01)
     worker = Worker(nc.jetstream(), sys.argv[2], "w", handler, retry=retry)
     with worker:
@@ -36,7 +38,7 @@ async def handler(message):
     return message.data + 1
 
 async def main():
-    async with js_async.connect(sys.argv[1]) as nc:
+    async with js_async.connect(sys.argv[1], connect_timeout=60, request_timeout=60) as nc:
         retry = Retry(attempts=2, first=0.01)
         worker = Worker(nc.jetstream(), sys.argv[2], "w", handler, retry=retry)
         async with worker:
@@ -52,14 +54,14 @@ def test_a_failing_handler_is_seen_without_any_setting(
     server: NatsServer, program: str, request: pytest.FixtureRequest
 ) -> None:
     name = f"OUT{request.node.callspec.id}"
-    with js_sync.connect(server.url) as nc:
-        jet = nc.jetstream(timeout=10)
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
+        jet = nc.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=name, retention="workqueue"))
         stream.create_consumer(ConsumerConfig(durable_name="w"))
         for _ in range(2):
             jet.publish(name, b"secret")
     command = [sys.executable, "-c", program, server.url, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LONGEST)
     lines = done.stderr.splitlines()
     # The first failure, then one line for each message that is given up, one of them with its
     # traceback.
@@ -72,7 +74,7 @@ def test_a_failing_handler_is_seen_without_any_setting(
 
 
 def test_a_program_without_trouble_prints_nothing(server: NatsServer) -> None:
-    program = "import sys, js_sync\nwith js_sync.connect(sys.argv[1]): pass"
+    program = "import sys, js_sync\nwith js_sync.connect(sys.argv[1], connect_timeout=60): pass"
     command = [sys.executable, "-X", "dev", "-c", program, server.url]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LONGEST)
     assert (done.stdout, done.stderr) == ("", "")

@@ -6,18 +6,19 @@ import subprocess
 import sys
 
 from tests.examples import ROOT
+from tests.soak import LONGEST
 from twinstream.testing import NatsServer
 
 PROTOBUF = ROOT / "examples" / "protobuf" / "codec.py"
 
 
 def test_the_example_of_a_codec_for_protobuf() -> None:
-    with NatsServer() as server:
+    with NatsServer(start_timeout=300) as server:
         done = subprocess.run(
             [sys.executable, str(PROTOBUF), server.url],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONGEST,
         )
     assert done.returncode == 0, done.stderr
     first, second, letter = done.stdout.splitlines()

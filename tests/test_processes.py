@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.soak import LONGEST
+from twinstream.core.deadline import Deadline
 from twinstream.testing import FakePeer, FakeServer, NatsServer
 
 PRELUDE = """
@@ -22,18 +22,18 @@ from twinstream.models import ConsumerConfig, StreamConfig
 
 # Programs in the background of a shell may be told to ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-connection = js.connect(sys.argv[1])
+connection = js.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
 jet = connection.jetstream()
 stream = jet.create_or_update_stream(StreamConfig(name="PROC", subjects=["proc.>"]))
 consumer = stream.create_or_update_consumer(ConsumerConfig(durable_name="c"))
 """
 
 WAITS = {
-    "fetch": "consumer.fetch(1, timeout=60)",
-    "next": "consumer.next(timeout=60)",
+    "fetch": "consumer.fetch(1, timeout=3600)",
+    "next": "consumer.next(timeout=3600)",
     "messages": "next(iter(consumer.messages()))",
     "subscription": "connection.subscribe('x').next()",
-    "request": "kept = connection.subscribe('q'); connection.request('q', timeout=60)",
+    "request": "kept = connection.subscribe('q'); connection.request('q', timeout=3600)",
     "ordered": "next(iter(stream.ordered()))",
     "events": "connection.events().next()",
 }
@@ -72,8 +72,8 @@ except KeyboardInterrupt:
     program.append(running)
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
-    interrupted_at = time.monotonic()
-    while running.poll() is None and time.monotonic() - interrupted_at < 10:
+    deadline = Deadline.after(LONGEST)
+    while running.poll() is None and not deadline.expired():
         # The wait may not have begun yet; a second signal does no harm then.
         running.send_signal(signal.SIGINT)
         if running.stdout.readline().startswith("interrupted"):
@@ -112,7 +112,7 @@ connection.close()
 
 
 DROPPED = {
-    "messages": "given = consumer.messages(); given.next(timeout=10)",
+    "messages": "given = consumer.messages(); given.next(timeout=60)",
     "publish_many": "given = iter(jet.publish_many([('proc.x', b'')] * 3)); next(given)",
     "publish_many, unread": "given = jet.publish_many([('proc.x', b'')])",
     "put_many": "given = iter(bucket.put_many([('a', b'')] * 3)); next(given)",
@@ -156,7 +156,7 @@ def test_a_forked_child_writes_nothing_into_the_link_of_its_parent() -> None:
 import os, sys
 import js_sync as js
 from twinstream.errors import WrongProcessOrLoop
-connection = js.connect(sys.argv[1])
+connection = js.connect(sys.argv[1], connect_timeout=60, request_timeout=60)
 child = os.fork()
 if child == 0:
     codes = 0
@@ -182,7 +182,7 @@ connection.close()
         assert lines[: lines.index("PUB end 0")].count("PING") == 1
         peer.until_left()
 
-    with FakeServer(script) as server:
+    with FakeServer(script, patience=LONGEST) as server:
         command = [sys.executable, "-c", text, server.url]
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=LONGEST, check=False
@@ -204,16 +204,16 @@ def use_up():
     except OSError:
         return held
 async def connect():
-    await (await js_async.connect(sys.argv[2])).close()
+    await (await js_async.connect(sys.argv[2], connect_timeout=60)).close()
     held = use_up()
-    return await js_async.connect(sys.argv[2])
+    return await js_async.connect(sys.argv[2], connect_timeout=60)
 try:
     if sys.argv[1] == "js_async":
         asyncio.run(connect())
     else:
-        js_sync.connect(sys.argv[2]).close()
+        js_sync.connect(sys.argv[2], connect_timeout=60).close()
         held = use_up()
-        js_sync.connect(sys.argv[2])
+        js_sync.connect(sys.argv[2], connect_timeout=60)
 except js_sync.ConnectionFailed as error:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     print(error)
@@ -225,5 +225,5 @@ def test_process_out_of_file_descriptors_cannot_connect_and_says_why(
     server: NatsServer, twin: str
 ) -> None:
     command = [sys.executable, "-c", OUT_OF_FILES, twin, server.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     assert "Too many open files" in done.stdout, done.stderr

@@ -8,6 +8,7 @@ from typing import Any
 
 import js_async
 import js_sync
+from tests.unhurried import UNHURRIED
 from twinstream.core.publish.request import publish_headers
 from twinstream.records.publish_request import PublishRequest
 from twinstream.testing import FakePeer, FakeServer, Operation
@@ -35,14 +36,14 @@ def answering(peer: FakePeer) -> None:
 
 
 def published(server: FakeServer) -> Operation:
-    with js_sync.connect(server.url) as connection:
+    with js_sync.connect(server.url, **UNHURRIED) as connection:
         connection.jetstream().publish(**ARGUMENTS)
     return server.operations("^HPUB")[-1]
 
 
 def published_in_a_loop(server: FakeServer) -> Operation:
     async def publish() -> None:
-        async with js_async.connect(server.url) as connection:
+        async with js_async.connect(server.url, **UNHURRIED) as connection:
             await connection.jetstream().publish(**ARGUMENTS)
 
     asyncio.run(publish())

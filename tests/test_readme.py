@@ -20,6 +20,7 @@ import click
 import pytest
 
 from tests.examples import ROOT, URL, blocks, check, run, run_twinstream
+from tests.soak import LONGEST
 from tests.test_docs import anchors
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
@@ -88,7 +89,7 @@ def built_description(folder: Path) -> str:
     """Return the description in the metadata that the build writes."""
     command = "import sys, hatchling.build as b; b.prepare_metadata_for_build_wheel(sys.argv[1])"
     run_here = [sys.executable, "-c", command, str(folder)]
-    subprocess.run(run_here, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(run_here, cwd=ROOT, check=True, capture_output=True, timeout=LONGEST)
     [found] = folder.glob("*.dist-info/METADATA")
     return found.read_text("utf-8").partition("\n\n")[2]
 

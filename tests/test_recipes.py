@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ import js_sync
 from tests._sync.flow import eventually
 from tests.examples import ROOT, blocks, run
 from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
@@ -37,6 +38,8 @@ PAGE = ROOT / "docs" / "recipes.md"
 EXAMPLES = ROOT / "examples"
 FOLDER = EXAMPLES / "recipes"
 PROGRAMS = sorted(FOLDER.glob("*.py"))
+JSON = {"Content_Type": "application/json"}
+"""The header of a JSON document, as an argument of `ask`."""
 ADDRESS = re.compile(r"(?:running on|Listening at:|answers on port) (?:http://[\d.]+:)?(\d+)")
 
 
@@ -60,23 +63,28 @@ def serving(command: list[str], server: NatsServer, folder: Path, **env: str) ->
         ) as process,
     ):
         try:
-            eventually(lambda: process.poll() is not None or ADDRESS.search(log.read_text()))
+            soon(lambda: process.poll() is not None or ADDRESS.search(log.read_text()))
             found = ADDRESS.search(log.read_text())
             assert found is not None, log.read_text()
             yield f"http://127.0.0.1:{found[1]}"
             process.send_signal(signal.SIGTERM)
             # uvicorn raises the signal again when it has shut down.
             expected = -signal.SIGTERM if command[0] == "uvicorn" else 0
-            assert process.wait(60) == expected, log.read_text()
+            assert process.wait(LONGEST) == expected, log.read_text()
         finally:
             process.kill()
+
+
+def soon(condition: Callable[[], object]) -> None:
+    """Wait for what takes seconds, and minutes where the machine is busy."""
+    eventually(condition, patience=LONGEST)
 
 
 def ask(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
     """Send a request, with POST if there are data; return the status and the decoded body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urlopen(Request(url, data, named), timeout=60) as response:
+        with urlopen(Request(url, data, named), timeout=LONGEST) as response:
             return response.status, json.load(response)
     except HTTPError as error:
         return error.code, json.load(error)
@@ -84,23 +92,32 @@ def ask(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
 
 @pytest.fixture
 def jet(server: NatsServer) -> Generator[js_sync.JetStream]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         yield nc.jetstream(timeout=30)
+
+
+def placed(url: str, key: str, order: bytes) -> tuple[tuple[int, Any], int]:
+    """Place an order; return the answer, and how often the program had no time for it before."""
+    answers = [(503, None)]
+    while answers[-1][0] == 503 and len(answers) < 100:
+        answers.append(ask(f"{url}/orders", order, Idempotency_Key=key, **JSON))
+    return answers[-1], len(answers) - 2
 
 
 def test_fastapi_stores_each_order_once_and_streams_them(
     server: NatsServer, jet: js_sync.JetStream, tmp_path: Path
 ) -> None:
     command = [*command_of(FOLDER / "fastapi_shop.py", "uvicorn"), "--port", "0"]
-    kind = {"Content_Type": "application/json"}
     with ExitStack() as pages, serving(command, server, tmp_path) as url:
-        for is_new in (True, False):
-            answer = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="1", **kind)
-            assert answer == (202, {"seq": 1, "is_new": is_new})
-        assert ask(f"{url}/orders", b'{"item": "tea"}', **kind)[0] == 422
-        assert ask(f"{url}/orders", b'{"item": 7}', Idempotency_Key="2", **kind)[0] == 422
-        ask(f"{url}/orders", b'{"item": "oil", "count": 2}', Idempotency_Key="3", **kind)
-        with urlopen(f"{url}/orders", timeout=60) as response:
+        answer, refusals = placed(url, "1", b'{"item": "tea"}')
+        # What was refused may be stored.
+        assert refusals or answer == (202, {"seq": 1, "is_new": True})
+        answer, _ = placed(url, "1", b'{"item": "tea"}')
+        assert answer == (202, {"seq": 1, "is_new": False})
+        assert ask(f"{url}/orders", b'{"item": "tea"}', **JSON)[0] == 422
+        assert ask(f"{url}/orders", b'{"item": 7}', Idempotency_Key="2", **JSON)[0] == 422
+        assert placed(url, "3", b'{"item": "oil", "count": 2}')[0][0] == 202
+        with urlopen(f"{url}/orders", timeout=LONGEST) as response:
             lines = [response.readline().decode().strip() for _ in range(6)]
         assert lines == [
             *("id: 1", 'data: {"item":"tea","count":1}', ""),
@@ -110,7 +127,7 @@ def test_fastapi_stores_each_order_once_and_streams_them(
         request = Request(f"{url}/orders", headers={"Last-Event-ID": "1"})
         assert pages.enter_context(urlopen(request)).readline() == b"id: 2\n"
         jet.delete_stream("ORDERS")
-        status, body = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="4", **kind)
+        status, body = ask(f"{url}/orders", b'{"item": "tea"}', Idempotency_Key="4", **JSON)
         assert (status, "orders.new" in body["detail"]) == (503, True)
 
 
@@ -121,7 +138,7 @@ def test_django_stores_an_order_and_its_event_in_one_transaction(
     database = {"SHOP_DB": str(tmp_path / "shop.db")}
     environment = os.environ | database | {"TWINSTREAM_URL": server.url}
     create = [sys.executable, str(program), "create"]
-    subprocess.run(create, env=environment, check=True, timeout=60)
+    subprocess.run(create, env=environment, check=True, timeout=LONGEST)
     command = [*command_of(program, "gunicorn"), "--bind", "127.0.0.1:0"]
     with serving(command, server, tmp_path, **database) as url:
         for number, item in enumerate(("tea", "oil"), 1):
@@ -130,10 +147,10 @@ def test_django_stores_an_order_and_its_event_in_one_transaction(
     relay = subprocess.Popen([sys.executable, str(program), "relay"], env=environment)
     try:
         stream = jet.bind_stream("ORDERS")
-        eventually(lambda: "ORDERS" in set(jet.stream_names()))
-        eventually(lambda: stream.info().state.messages == 2)
+        soon(lambda: "ORDERS" in set(jet.stream_names()))
+        soon(lambda: stream.info().state.messages == 2)
         relay.send_signal(signal.SIGTERM)
-        assert relay.wait(60) == 0
+        assert relay.wait(LONGEST) == 0
     finally:
         relay.kill()
     assert [(each.subject, json.loads(each.data)["item"]) for each in stream.read()] == [
@@ -154,12 +171,14 @@ def test_each_process_of_a_prefork_server_has_its_connection(
 
     def both_answered(url: str) -> bool:
         status, body = ask(f"{url}/start-page", b"")
+        if status == 503:  # the server had no time
+            return False
         assert status == 201, body
         processes.add(body["process"])
         return len(processes) == 2
 
     with serving(command, server, tmp_path) as url:
-        eventually(lambda: both_answered(url))
+        soon(lambda: both_answered(url))
         assert ask(f"{url}/no.page", b"")[0] == 404
         stored = jet.get_stream("CLICKS").info().state.messages
         assert stored >= 2
@@ -168,25 +187,25 @@ def test_each_process_of_a_prefork_server_has_its_connection(
 
 
 def test_probes_say_what_is_wrong(tmp_path: Path) -> None:
-    with NatsServer() as server:
+    with NatsServer(start_timeout=300) as server:
         command = [sys.executable, str(FOLDER / "probes.py"), server.url, "0"]
         with serving(command, server, tmp_path) as url:
             assert ask(f"{url}/live") == ask(f"{url}/ready") == (200, [])
-            assert ask(f"{url}/health") == (200, [])
+            soon(lambda: ask(f"{url}/health") == (200, []))
             assert ask(f"{url}/other") == (503, ["no probe /other"])
-            with js_sync.connect(server.url) as nc:
+            with js_sync.connect(server.url, **UNHURRIED) as nc:
                 stream = nc.jetstream(timeout=30).get_stream("ORDERS")
                 config = js_sync.ConsumerConfig(durable_name="idle")
                 stream.create_consumer(config)
                 nc.jetstream(timeout=30).publish("orders.1", b"tea")
-            eventually(lambda: "packed orders.1" in (tmp_path / "log.txt").read_text())
-            status, problems = ask(f"{url}/health")
-            assert (status, problems) == (503, ["1 message waits, and no client pulls"])
+            soon(lambda: "packed orders.1" in (tmp_path / "log.txt").read_text())
+            waits = "1 message waits, and no client pulls"
+            soon(lambda: ask(f"{url}/health") == (503, [waits]))
             server.kill()
-            eventually(lambda: ask(f"{url}/ready") == (503, ["not connected to a server"]))
+            soon(lambda: ask(f"{url}/ready") == (503, ["not connected to a server"]))
             assert ask(f"{url}/live") == (200, [])
             server.restart()
-            eventually(lambda: ask(f"{url}/ready") == (200, []))
+            soon(lambda: ask(f"{url}/ready") == (200, []))
 
 
 def test_the_tests_of_users_pass(tmp_path: Path) -> None:
@@ -264,7 +283,7 @@ def test_containers_of_compose_have_what_they_name() -> None:
 
 def run_help(command: str) -> str:
     path = Path(sys.executable).parent / command
-    done = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=LONGEST)
     return done.stdout + done.stderr
 
 

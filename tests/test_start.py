@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from js_sync import JetStream, connect
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -97,20 +99,20 @@ print(json.dumps([loaded, made]))
 
 def run(program: str, *arguments: str) -> Any:
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[NatsServer]:
-    with NatsServer() as running:
+    with NatsServer(start_timeout=300) as running:
         yield running
 
 
 @pytest.fixture
 def jet(server: NatsServer) -> Iterator[JetStream]:
-    with connect(server.url) as nc:
+    with connect(server.url, **UNHURRIED) as nc:
         yield nc.jetstream()
 
 

@@ -15,6 +15,8 @@ import js_sync
 from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests.examples import ROOT
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 WORKER = ROOT / "examples" / "worker.py"
@@ -46,7 +48,7 @@ def send(jet: js_sync.JetStream, *orders: object) -> None:
 def stopped(process: subprocess.Popen[str]) -> list[str]:
     """Stop a worker by a signal, and return the rest of its output."""
     process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, errors
     return output.splitlines()
 
@@ -54,7 +56,7 @@ def stopped(process: subprocess.Popen[str]) -> list[str]:
 def test_orders_are_packed_or_become_dead_letters_until_a_signal(
     server_factory: Callable[[], NatsServer],
 ) -> None:
-    with server_factory() as server, js_sync.connect(server.url) as nc:
+    with server_factory() as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream(timeout=30)
         jet.create_stream(js_sync.StreamConfig(name="ORDERS", subjects=["orders.>"]))
         wrong = {"number": 3, "item": "oil", "count": 0}
@@ -67,7 +69,7 @@ def test_orders_are_packed_or_become_dead_letters_until_a_signal(
             consumer = jet.bind_consumer("ORDERS", "packer")
             stream = jet.bind_stream("PARCELS")
             letters = DeadLetters(jet, "ORDERS")
-            eventually(lambda: len(list(letters.letters())) == 3)
+            eventually(lambda: len(list(letters.letters())) == 3, patience=LONGEST)
             assert stopped(process) == ["2 packed, 3 given up"]
         info = consumer.info()
         assert (info.num_pending, info.num_ack_pending) == (0, 0)

@@ -18,6 +18,7 @@ from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
 from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import Worker
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 OUTBOX = SqliteOutbox("app.db")
@@ -81,7 +82,7 @@ def test_what_is_of_another_kind_is_refused_at_once(
     server: NatsServer, named: str, call: Any
 ) -> None:
     with (
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
         pytest.raises(js_sync.BadArgument, match=rf"{named}.*, got "),
     ):
         call(nc.jetstream())
@@ -106,7 +107,7 @@ COUNTS: dict[str, Any] = {
 @pytest.mark.parametrize("count", ["2", 2.5, 0, True])
 def test_counts_are_whole_numbers(server: NatsServer, call: Any, count: Any) -> None:
     with (
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
         pytest.raises(js_sync.BadArgument, match="must be a whole number from 1 up, got"),
     ):
         call(nc.jetstream(), count)
@@ -114,7 +115,7 @@ def test_counts_are_whole_numbers(server: NatsServer, call: Any, count: Any) -> 
 
 @pytest.mark.parametrize("wrong", ["x", 2.5, -1])
 def test_thresholds_are_whole_numbers_from_0(server: NatsServer, wrong: Any) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         consumer = nc.jetstream().bind_consumer("S", "c")
         with pytest.raises(js_sync.BadArgument, match="threshold_messages must be a whole number"):
             consumer.messages(threshold_messages=wrong)
@@ -129,7 +130,7 @@ def test_a_group_of_a_priority_is_text() -> None:
 def test_a_prefix_is_text(server: NatsServer) -> None:
     five: Any = 5
     with (
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
         pytest.raises(js_sync.BadArgument, match="prefix must be text, got 5"),
     ):
         nc.jetstream(prefix=five)
@@ -138,7 +139,7 @@ def test_a_prefix_is_text(server: NatsServer) -> None:
 def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
     five: Any = 5
     text: Any = "5"
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         for queue in (five, None):
             with pytest.raises(js_sync.BadArgument, match=r"must be text \(leave queue out"):
                 nc.subscribe("a", queue=queue)
@@ -151,7 +152,7 @@ def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -
     table: Any = 5
     with pytest.raises(js_sync.BadArgument, match="table must be"):
         SqliteOutbox(tmp_path / "app.db", table=table)
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet: JetStream = nc.jetstream()
         stream: Any = jet.bind_stream("S")
         for wrong in (None, stream):
@@ -162,7 +163,7 @@ def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -
 @pytest.mark.parametrize("until", ["2030-01-01T00:00:00Z", 5, datetime(2030, 1, 1)])
 def test_the_end_of_a_pause_is_a_time_with_a_zone(server: NatsServer, until: Any) -> None:
     with (
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
         pytest.raises(js_sync.BadArgument, match="until"),
     ):
         nc.jetstream().bind_consumer("S", "c").pause(until=until)

@@ -21,6 +21,7 @@ from js_sync.exactly_once import Processing
 from js_sync.groups import StaticGroup
 from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import DeadLetters, Worker
+from tests.unhurried import UNHURRIED
 from twinstream.core.arguments.check_callbacks import check_takes_one
 from twinstream.errors import WrongHandler
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -40,7 +41,7 @@ class Callable:
 
 @pytest.mark.parametrize("handler", [coroutine, Callable(), 5])
 def test_blocking_twin_refuses_coroutine_functions(server: NatsServer, handler: Any) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         place = Coordination(jet, "PLACE", create=True)
         makes = [
@@ -88,7 +89,7 @@ GENERATORS = [
 def test_generator_functions_are_refused_before_a_message_is_acknowledged(
     server: NatsServer, handler: Any
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         place = Coordination(jet, "PLACE", create=True)
         makes = [
@@ -107,7 +108,7 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
                 make()
 
     async def main() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             with pytest.raises(WrongHandler, match="is not a coroutine function"):
                 js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
 
@@ -115,7 +116,7 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
 
 
 def test_a_generator_returned_by_a_function_ends_the_work(server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name="YIELDS", subjects=["yields"]))
         consumer = stream.create_consumer(CONSUMER)
@@ -134,7 +135,7 @@ def test_a_generator_function_may_yield_the_results_of_a_message(server: NatsSer
         yield js_sync.PublishRequest(subject="doubled.1", data=message.data)
         yield js_sync.PublishRequest(subject="doubled.2", data=message.data)
 
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name="SINGLE", subjects=["single"]))
         into = jet.create_stream(
@@ -145,7 +146,7 @@ def test_a_generator_function_may_yield_the_results_of_a_message(server: NatsSer
         with Processing(
             jet, "SINGLE", "c", double, into="DOUBLED", by="id", stop_after=1
         ) as processing:
-            processing.wait(timeout=20)
+            processing.wait(timeout=60)
         assert [each.subject for each in into.read()] == ["doubled.1", "doubled.2"]
         for name in ("SINGLE", "DOUBLED"):
             jet.delete_stream(name)
@@ -174,7 +175,7 @@ def test_the_asyncio_twin_takes_every_kind_of_coroutine_function(
     server: NatsServer, handler: Any
 ) -> None:
     async def main() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             worker = js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
             with pytest.warns(RuntimeWarning, match="was never started"):
                 await worker.stop()
@@ -187,7 +188,7 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
     server: NatsServer, handler: Any
 ) -> None:
     async def main() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             place = js_async.coordination.Coordination(jet, "PLACE", create=True)
             makes: list[Any] = [
@@ -218,7 +219,7 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
 def test_a_worker_refuses_what_is_no_name_at_the_call(
     server: NatsServer, stream: Any, consumer: Any, said: str
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         given = jet.bind_stream("S") if stream == "stream" else stream
         with pytest.raises(js_sync.BadArgument, match=said):
@@ -250,7 +251,7 @@ class Method:
 def test_a_handler_that_cannot_take_one_message_is_refused(
     server: NatsServer, handler: Any
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
         place = Coordination(jet, "PLACE", create=True)
@@ -266,7 +267,7 @@ def test_a_handler_that_cannot_take_one_message_is_refused(
                 make()
 
     async def main() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             with pytest.raises(js_async.BadArgument, match="must take one argument"):
                 nc.jetstream().bind_consumer("S", "c").consume(handler)
 
@@ -295,7 +296,7 @@ def test_what_may_take_one_message_is_not_refused(handler: Any) -> None:
 
 
 def test_coroutine_returned_by_a_function_ends_the_work(server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name="HIDDEN", subjects=["hidden"]))
         consumer = stream.create_consumer(CONSUMER)
@@ -312,7 +313,7 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
     calls: list[object] = []
 
     async def work() -> None:
-        async with js_async.connect(server.url) as nc:
+        async with js_async.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             stream = await jet.create_stream(StreamConfig(name="PLAIN", subjects=["plain"]))
             consumer = await stream.create_consumer(CONSUMER)
@@ -340,7 +341,7 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
 def test_event_callbacks_are_plain_functions(
     server: NatsServer, callback: Any, tmp_path: Path
 ) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
         outbox = SqliteOutbox(str(tmp_path / "outbox.db"))

@@ -47,7 +47,7 @@ def plain(lists: Mapping[str, Permissions], more: str = "") -> Iterator[World]:
     accounts {{
         APP: {{ jetstream: enabled, users: [{{user: admin, password: pw}}, {users(lists)}] }}
     }}"""
-    with NatsServer(config, VERSION) as server:
+    with NatsServer(config, VERSION, start_timeout=300) as server:
         yield World(server.url, server.url, {})
 
 
@@ -66,8 +66,8 @@ def through_a_leaf(lists: Mapping[str, Permissions]) -> Iterator[World]:
         accounts {{ APP: {{ jetstream: enabled, users: [{{user: admin, password: pw}}] }} }}
     """
     with (
-        NatsServer(hub_config, VERSION, jetstream=False) as hub,
-        NatsServer(leaf_config, VERSION, domain=DOMAIN) as leaf,
+        NatsServer(hub_config, VERSION, jetstream=False, start_timeout=300) as hub,
+        NatsServer(leaf_config, VERSION, domain=DOMAIN, start_timeout=300) as leaf,
     ):
         yield World(hub.url, leaf.url, {"domain": DOMAIN})
 
@@ -105,7 +105,7 @@ def through_an_import(lists: Mapping[str, Permissions]) -> Iterator[World]:
         }}
         OUT: {{ users: [ {users(lists)} ], imports: [ {", ".join(imports)} ] }}
     }}"""
-    with NatsServer(config, VERSION) as server:
+    with NatsServer(config, VERSION, start_timeout=300) as server:
         yield World(server.url, server.url, {"prefix": PREFIX})
 
 

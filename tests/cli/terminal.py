@@ -12,14 +12,17 @@ import termios
 from attrs import frozen
 
 LIMIT = 120
-COMMAND = [sys.executable, "-m", "twinstream"]
+PATIENT = ("--timeout", "1m")
+"""Options of commands whose requests are not to time out; options after the command win."""
+COMMAND = [sys.executable, "-m", "twinstream", *PATIENT]
+"""The command in its own process."""
 
 SEVERAL = """
 import sys
 from twinstream.cli.main import main
 streams = (sys.stdout,) if sys.stdout.isatty() else (sys.stdout, sys.stderr)
 for command in sys.argv[1:]:
-    sys.argv = ["twinstream", *command.split()]
+    sys.argv = ["twinstream", "--timeout", "1m", *command.split()]
     code = 0
     try:
         main()

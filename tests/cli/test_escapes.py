@@ -76,7 +76,7 @@ def test_an_error_of_the_server_is_escaped(run: Run) -> None:
         peer.close()
 
     with FakeServer(rest=refuse) as server:
-        failed = run("stream", "ls", "--server", server.url, "--timeout", "1")
+        failed = run("stream", "ls", "--server", server.url)
     assert failed.exit_code == 1
     assert "error: " in failed.stderr
     assert "52;c;cm0gLXJm" in failed.stderr

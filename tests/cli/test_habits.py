@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.soak import LONGEST
 from twinstream.cli.groups import twinstream
 from twinstream.cli.help.examples import EXAMPLES
 from twinstream.cli.help.foreign_names import advice
@@ -241,11 +242,20 @@ def test_commands_that_do_not_ask_accept_the_answer(
         assert "--force" not in run("consumer", words[0], "--help").stdout
 
 
+COMPLETING = """
+from twinstream.cli.help import completion
+completion._PATIENCE = 60
+from twinstream.cli.main import main
+main()
+"""
+"""The command, whose completion waits for the server for a minute."""
+
+
 def completed(server: NatsServer, line: str) -> set[str]:
     """Return what bash offers after a line, whose last word is incomplete."""
     words = shlex.split(line) + ([""] if line.endswith(" ") else [])
     done = subprocess.run(
-        [sys.executable, "-c", "from twinstream.cli.main import main; main()"],
+        [sys.executable, "-c", COMPLETING],
         env=os.environ
         | {
             "TWINSTREAM_URL": server.url,
@@ -255,7 +265,7 @@ def completed(server: NatsServer, line: str) -> set[str]:
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST,
     )
     assert done.stderr == ""
     return {each.partition(",")[2] for each in done.stdout.split()}

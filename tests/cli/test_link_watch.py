@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
+from tests.cli.output import in_time
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.models import StreamConfig
@@ -39,12 +41,15 @@ def away_and_back(server: NatsServer, back: Callable[[], None]) -> AbstractConte
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("command", [["dlq", "run", "S"], ["events"], ["events", "--json"]])
 def test_iteration_continues_after_the_server_restarts(command: list[str]) -> None:
-    with NatsServer() as server:
-        with js_sync.connect(server.url) as nc:
+    with NatsServer(start_timeout=300) as server:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
         arguments = [*command, "--timeout", "0.5", "--server", server.url]
         with away_and_back(server, lambda: signal.raise_signal(signal.SIGINT)):
-            result = CliRunner().invoke(twinstream, arguments)
+            result = in_time(
+                lambda: CliRunner().invoke(twinstream, arguments),
+                lambda result: "is lost" in result.stderr,
+            )
     assert result.exit_code == 0, result.output
     lost = result.stderr.index("the connection to the server is lost")
     assert lost < result.stderr.index("the connection to the server is restored")

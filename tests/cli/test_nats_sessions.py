@@ -243,8 +243,8 @@ def test_ages_count_back_from_now(run: Run, jet: js_sync.JetStream, stream: str)
     for words in (
         ("get", stream, "--from", "1h"),
         ("get", stream, "--since", "1h"),
-        ("consume", stream, "--from", "2m", "--wait", "2s"),
-        ("consume", stream, "--since", "1h", "--wait", "2s"),
+        ("consume", stream, "--from", "2m", "--count", "2", "--wait", "1m"),
+        ("consume", stream, "--since", "1h", "--count", "2", "--wait", "1m"),
     ):
         found = [line["data"] for line in json_lines(run(*words, "--json"))]
         assert found == ["old", "new"]

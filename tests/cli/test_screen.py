@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import js_sync
 from tests.cli.output import Run
+from tests.cli.terminal import COMMAND
 from tests.odd_messages import OddMessage, publish_raw
+from tests.unhurried import UNHURRIED
 from tests.warm import TWINSTREAM, run_warm
 from twinstream.cli.screen import counted
 from twinstream.models import StreamConfig
@@ -29,7 +30,7 @@ def odd(server: NatsServer, stream: str) -> str:
     config = StreamConfig(
         name=name, subjects=[f"{name}.*"], description=MARKUP + ESCAPE, metadata={"[/a]": "[/b]"}
     )
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.create_stream(config)
         jet.publish(f"{name}.[/y]", b"[/z]", headers={"Colour": f"[/w]{ESCAPE}{'long ' * 50}"})
@@ -110,7 +111,7 @@ def test_there_is_no_progress_where_standard_error_is_no_terminal(
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals exist on POSIX only")
 def test_there_is_progress_on_a_terminal(server: NatsServer, stream: str) -> None:
     environment = os.environ | {"TWINSTREAM_URL": server.url, "TERM": "xterm"}
-    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", "x", "-n", "3"]
+    command = [*COMMAND, "pub", f"{stream}.a", "x", "-n", "3"]
     ours, theirs = pty.openpty()
     subprocess.run(command, stderr=theirs, stdout=subprocess.PIPE, env=environment, check=True)
     os.close(theirs)

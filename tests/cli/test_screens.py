@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 import js_sync
 from tests.cli.terminal import Shown, session_in_pipe, session_on_terminal, steady
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -51,7 +52,7 @@ WAYS: dict[str, Callable[[list[str]], list[Shown]]] = {
 @pytest.fixture(scope="module")
 def filled(server: NatsServer) -> str:
     """The address of a server whose lists have long and short rows."""
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         subjects = ["orders.*.placed", "orders.*.paid", "orders.*.packed", "orders.*.returned"]
         stream = jet.create_stream(

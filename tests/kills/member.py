@@ -17,7 +17,11 @@ import js_sync
 import js_sync.groups
 from twinstream.models import ConsumerConfig
 
-PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+PATIENT = {
+    "reconnect": js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1),
+    "connect_timeout": 60,
+    "request_timeout": 60,
+}
 
 
 def settings(most):
@@ -29,8 +33,8 @@ def result_of(message):
 
 
 def blocking(url, group, member, most):
-    with js_sync.connect(url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    with js_sync.connect(url, **PATIENT) as connection:
+        jet = connection.jetstream(timeout=60)
 
         def handle(message):
             jet.publish(result_of(message), message.data)
@@ -45,8 +49,8 @@ def blocking(url, group, member, most):
 
 
 async def for_loops(url, group, member, most):
-    async with js_async.connect(url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    async with js_async.connect(url, **PATIENT) as connection:
+        jet = connection.jetstream(timeout=60)
 
         async def handle(message):
             await jet.publish(result_of(message), message.data)

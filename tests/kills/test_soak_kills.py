@@ -20,7 +20,8 @@ import pytest
 
 import js_sync as js
 from js_sync.outbox import SqliteOutbox
-from tests.soak import LONG, rounds, state
+from tests.soak import LONG, LONGEST, rounds, state
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -29,7 +30,7 @@ TWINS = ("js_sync", "js_async")
 # Every so many lives the server is killed too.
 SERVER_DIES = 5
 # By subject nothing may depend on the window: as short as the server takes it.
-WINDOWS = {"subject": timedelta(seconds=0.1), "id": timedelta(seconds=20)}
+WINDOWS = {"subject": timedelta(seconds=0.1), "id": timedelta(minutes=2)}
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 
 
@@ -54,7 +55,7 @@ class Worker:
 
     def end(self) -> int:
         assert self.process.stdout is not None
-        code = self.process.wait(120)
+        code = self.process.wait(LONGEST)
         self.process.stdout.close()
         return code
 
@@ -116,11 +117,11 @@ def test_an_outbox_through_kills(
     path, ids = str(tmp_path / "app.db"), []
     server = server_factory()
     outbox = SqliteOutbox(path)
-    with js.connect(server.url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    with js.connect(server.url, reconnect=PATIENT, **UNHURRIED) as connection:
+        jet = connection.jetstream(timeout=60)
         config = StreamConfig(name="IN", subjects=["in.>"], duplicate_window=WINDOWS[by])
         stream = jet.create_stream(config)
-        with closing(sqlite3.connect(path, timeout=30)) as db:
+        with closing(sqlite3.connect(path, timeout=60)) as db:
             outbox.create(db)
 
             def more() -> None:
@@ -141,8 +142,8 @@ def test_processing_through_kills(
     server_factory: Callable[..., NatsServer], tmp_path: Path, by: str
 ) -> None:
     server = server_factory()
-    with js.connect(server.url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    with js.connect(server.url, reconnect=PATIENT, **UNHURRIED) as connection:
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name="IN", subjects=["in.*"]))
         results = jet.create_stream(
             StreamConfig(name="IN-OUT", subjects=["in-out.>"], duplicate_window=WINDOWS[by])

@@ -18,7 +18,8 @@ import pytest
 
 import js_sync as js
 from js_sync.groups import ElasticGroup
-from tests.soak import rounds, state
+from tests.soak import LONGEST, rounds, state
+from tests.unhurried import UNHURRIED
 from twinstream.models import ElasticGroupConfig, PartitioningFilter, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -29,7 +30,6 @@ INSTANCES = ("m1", "m1", "m2", "m3")
 KEYS = 23
 COUNT = rounds(150, 10_000)
 KILLS = rounds(2, 40)
-PATIENCE = 120.0
 
 
 class Instance:
@@ -70,7 +70,7 @@ class Instance:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None and not pipe.closed and pipe is not self.process.stdout:
                 pipe.close()
-        code = self.process.wait(60)
+        code = self.process.wait(LONGEST)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
@@ -102,7 +102,7 @@ def worked_on(stream: Any) -> dict[str, list[int]]:
 
 
 def wait_for(stream: Any, count: int) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LONGEST
     while len({number for each in worked_on(stream).values() for number in each}) < count:
         assert time.monotonic() < deadline, "messages are missing"
         time.sleep(0.2)
@@ -114,8 +114,8 @@ def test_members_through_kills(
 ) -> None:
     chance, log = random.Random(most), tmp_path / "members.log"
     server = server_factory()
-    with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+    with js.connect(server.url, **UNHURRIED) as connection:
+        jet = connection.jetstream(timeout=60)
         jet.create_stream(StreamConfig(name="IN", subjects=["in.*"]))
         out = jet.create_stream(StreamConfig(name="OUT", subjects=["out.*"], allow_direct=True))
         group = ElasticGroup(jet, "IN", "g")

@@ -16,7 +16,11 @@ import js_sync.exactly_once
 import js_sync.outbox
 from twinstream.records.publish_request import PublishRequest
 
-PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+PATIENT = {
+    "reconnect": js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1),
+    "connect_timeout": 60,
+    "request_timeout": 60,
+}
 
 
 def results(message):
@@ -24,14 +28,14 @@ def results(message):
 
 
 def blocking(work, by, url, stream, path, finish):
-    with js_sync.connect(url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    with js_sync.connect(url, **PATIENT) as connection:
+        jet = connection.jetstream(timeout=60)
         if work == "outbox":
             relay = js_sync.outbox.OutboxRelay(
                 jet, js_sync.outbox.SqliteOutbox(path), stream, by=by, poll=0.01
             )
             if finish:
-                relay.flush(timeout=60)
+                relay.flush(timeout=300)
                 return
             with relay:
                 print("ready", flush=True)
@@ -47,14 +51,14 @@ def blocking(work, by, url, stream, path, finish):
 
 
 async def for_loops(work, by, url, stream, path, finish):
-    async with js_async.connect(url, reconnect=PATIENT) as connection:
-        jet = connection.jetstream(timeout=20)
+    async with js_async.connect(url, **PATIENT) as connection:
+        jet = connection.jetstream(timeout=60)
         if work == "outbox":
             relay = js_async.outbox.OutboxRelay(
                 jet, js_async.outbox.SqliteOutbox(path), stream, by=by, poll=0.01
             )
             if finish:
-                await relay.flush(timeout=60)
+                await relay.flush(timeout=300)
                 return
             async with relay:
                 print("ready", flush=True)

@@ -32,5 +32,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "OTEL_LOGS_EXPORTER": "none",
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
         "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
+        # The collector may be busy. The first is in seconds, the others in milliseconds.
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "300",
+        "OTEL_BSP_EXPORT_TIMEOUT": "300000",
+        "OTEL_METRIC_EXPORT_TIMEOUT": "300000",
         "OTEL_SERVICE_NAME": "shop",
     }

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 import js_sync
 from js_sync.workers import DeadLetters, Retry, Worker
 from tests.otel.spans import Collected
+from tests.unhurried import UNHURRIED
 from twinstream.otel import instrument
 from twinstream.testing import NatsServer
 
@@ -42,7 +43,7 @@ def spans_of_a_failure() -> list[ReadableSpan]:
         if broken:
             raise OSError("out of boxes")
 
-    with NatsServer() as server, js_sync.connect(server.url) as nc:
+    with NatsServer(start_timeout=300) as server, js_sync.connect(server.url, **UNHURRIED) as nc:
         instrument(
             nc,
             destination=lambda subject: f"{subject.partition('.')[0]}.{{id}}",
@@ -70,7 +71,7 @@ def spans_of_a_failure() -> list[ReadableSpan]:
 
 
 def _wait(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.otel.collector import Collector
+from tests.soak import LONGEST
 from twinstream.otel.conventions import DURATION_BUCKETS
 from twinstream.testing import NatsServer
 
@@ -20,7 +21,7 @@ import js_sync
 from js_sync.workers import Worker
 
 done = []
-with js_sync.connect(os.environ["URL"], name="shop") as nc:
+with js_sync.connect(os.environ["URL"], name="shop", **UNHURRIED) as nc:
     jet = nc.jetstream()
     jet.create_stream(js_sync.StreamConfig(name="ORDERS", subjects=["orders.>"]))
     jet.publish("orders.1", b"tea")
@@ -38,7 +39,7 @@ async def pack(message):
     pass
 
 async def main():
-    async with js_async.connect(os.environ["URL"], name="shop") as nc:
+    async with js_async.connect(os.environ["URL"], name="shop", **UNHURRIED) as nc:
         jet = nc.jetstream()
         await jet.create_stream(js_async.StreamConfig(name="ORDERS", subjects=["orders.>"]))
         await jet.publish("orders.1", b"tea")
@@ -57,12 +58,12 @@ import js_sync
 from opentelemetry import trace
 
 tracer = trace.get_tracer("program")
-with js_sync.connect(os.environ["URL"]) as nc:
+with js_sync.connect(os.environ["URL"], **UNHURRIED) as nc:
     nc.jetstream().create_stream(js_sync.StreamConfig(name="S", subjects=["s.>"]))
     with tracer.start_as_current_span("parent"):
         child = os.fork()
         if child == 0:
-            with js_sync.connect(os.environ["URL"]) as own:
+            with js_sync.connect(os.environ["URL"], **UNHURRIED) as own:
                 own.jetstream().publish("s.child", b"x")
             trace.get_tracer_provider().force_flush()
             os._exit(0)
@@ -75,7 +76,7 @@ import js_async
 from opentelemetry import trace
 
 async def send(subject, config=None):
-    async with js_async.connect(os.environ["URL"]) as nc:
+    async with js_async.connect(os.environ["URL"], **UNHURRIED) as nc:
         if config is not None:
             await nc.jetstream().create_stream(config)
         else:
@@ -96,9 +97,10 @@ os.waitpid(child, 0)
 
 
 def run(program: str, environment: dict[str, str]) -> None:
+    program = program.replace("**UNHURRIED", "connect_timeout=60, request_timeout=60")
     command = [str(Path(sys.executable).parent / "opentelemetry-instrument"), sys.executable, "-c"]
     done = subprocess.run(
-        [*command, program], env=environment, capture_output=True, text=True, timeout=120
+        [*command, program], env=environment, capture_output=True, text=True, timeout=LONGEST
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stderr, done.stderr
@@ -184,7 +186,7 @@ def test_the_entry_point_imports_neither_twin_nor_what_takes_time() -> None:
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=LONGEST, check=True
     )
     ours = [each for each in done.stdout.split() if each.startswith("twinstream")]
     assert ours == [

@@ -10,7 +10,9 @@ from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests.examples import ROOT, blocks
 from tests.otel.collector import Collector
+from tests.soak import LONGEST
 from tests.test_worker_example import WORKER, send, stopped, working
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 
@@ -40,7 +42,7 @@ def test_the_worker_is_traced_after_a_change_of_few_lines(
     with (
         Collector() as collector,
         server_factory() as server,
-        js_sync.connect(server.url) as nc,
+        js_sync.connect(server.url, **UNHURRIED) as nc,
     ):
         jet = nc.jetstream(timeout=30)
         jet.create_stream(js_sync.StreamConfig(name="ORDERS", subjects=["orders.>"]))
@@ -50,7 +52,7 @@ def test_the_worker_is_traced_after_a_change_of_few_lines(
             send(jet, {"number": 1, "item": "tea"}, b"no order")
             assert process.stdout.readline() == "packed 1 x tea\n"
             letters = DeadLetters(jet, "ORDERS")
-            eventually(lambda: list(letters.letters()))
+            eventually(lambda: list(letters.letters()), patience=LONGEST)
             assert stopped(process) == ["1 packed, 1 given up"]
         spans = {each.name: each for each in collector.spans}
         handled = [each for each in collector.spans if each.name == "process ORDERS"]

@@ -12,13 +12,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.testing import NatsCluster, NatsServer
 from twinstream.testing.config import HOST
 
 
 def meta_group(server: NatsServer) -> dict[str, Any]:
     """Return what a server reports of the group that leads JetStream."""
-    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=5) as answer:
+    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=60) as answer:
         group: dict[str, Any] = json.load(answer)["meta_cluster"]
     return group
 
@@ -40,7 +41,7 @@ def leads_without(majority: Sequence[NatsServer], alone: str) -> bool:
     return False
 
 
-def eventually(condition: Callable[[], bool], patience: float = 60) -> None:
+def eventually(condition: Callable[[], bool], patience: float = LONGEST) -> None:
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, condition
@@ -78,7 +79,7 @@ def test_a_node_is_isolated_and_rejoins(silently: bool) -> None:
         # While the isolated node leads, the others must elect another leader to go on.
         cluster.isolate(silently=silently)
         eventually(lambda: leads_without(majority, alone.name))
-        with socket.create_connection((HOST, urlsplit(alone.url).port or 0), timeout=5) as link:
+        with socket.create_connection((HOST, urlsplit(alone.url).port or 0), timeout=60) as link:
             assert link.recv(4) == b"INFO"
         cluster.rejoin()
         cluster.wait_until_ready()
@@ -102,11 +103,11 @@ def test_the_way_to_a_far_node_leads_through_proxies() -> None:
     with NatsCluster(3, far=0.05) as cluster:
         assert leader_and_others(cluster.servers[-1])[0]
         for server in cluster.servers:
-            with urllib.request.urlopen(f"{server.monitoring_url}/routez", timeout=5) as answer:
+            with urllib.request.urlopen(f"{server.monitoring_url}/routez", timeout=60) as answer:
                 routes = json.load(answer)["routes"]
             assert {each["remote_name"] for each in routes} == {
                 other.name for other in cluster.servers if other is not server
             }
         host, port = urlsplit(cluster.servers[-1].url).netloc.split(":")
-        with socket.create_connection((host, int(port)), timeout=5) as link:
+        with socket.create_connection((host, int(port)), timeout=60) as link:
             assert link.recv(4) == b"INFO"

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 
 
@@ -16,7 +17,7 @@ class Client:
     """A bare socket with what the tests need of it."""
 
     def __init__(self, server: FakeServer) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+        self.sock = socket.create_connection(("127.0.0.1", server.port), timeout=60)
 
     def __enter__(self) -> Client:
         return self
@@ -49,7 +50,7 @@ class Client:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONGEST
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.005)
@@ -212,7 +213,7 @@ def test_writes_block_while_the_peer_does_not_read() -> None:
                 stuck = True
         assert stuck
         server.tell("go")
-        client.sock.settimeout(10)
+        client.sock.settimeout(60)
         client.sock.sendall(data)
 
 

@@ -52,7 +52,7 @@ def test_a_server_that_strangers_may_not_use_is_not_asked(demand: str) -> None:
 
 
 def test_a_single_server_has_no_peers() -> None:
-    with NatsServer() as server:
+    with NatsServer(start_timeout=300) as server:
         assert places_streams(server.port, 1)
         port = server.port
     assert not places_streams(port, 1)

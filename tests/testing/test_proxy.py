@@ -10,7 +10,7 @@ import pytest
 
 from twinstream.testing import Proxy
 
-PATIENCE = 10.0
+PATIENCE = 120.0
 
 
 class Line:

@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakeServer, NatsServer, Recorder, ScriptError, replay
 
 
 def work(url: str, *, data: bytes = b"\xff\x00data", purge: bool = False) -> list[bytes]:
     """Make a stream, fill it, and take everything, as any client does."""
-    with js.connect(url) as connection:
+    with js.connect(url, **UNHURRIED) as connection:
         jet = connection.jetstream()
         stream = jet.create_stream(StreamConfig(name="REC", subjects=["rec.>"]))
         for number in range(3):
             jet.publish(f"rec.{number}", data, headers={"Number": str(number)})
         consumer = stream.create_consumer(ConsumerConfig())
-        seen = [message.data for message in consumer.fetch(3)]
+        seen = [message.data for message in consumer.fetch(3, timeout=60)]
         if purge:
             stream.purge()
         jet.delete_stream("REC")
@@ -75,7 +76,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
 
 
 def test_a_recorder_without_a_server_refuses() -> None:
-    with NatsServer() as stopped:
+    with NatsServer(start_timeout=300) as stopped:
         port = stopped.port
     with Recorder(port) as recorder:
         with pytest.raises(js.ConnectionFailed):

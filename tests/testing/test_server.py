@@ -15,18 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import LONGEST
 from twinstream.testing import BinaryNotFound, NatsServer, ServerStartError, find_binary
 
 
 def greeting(server: NatsServer) -> dict[str, object]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
         line = link.makefile("rb").readline()
     assert line.startswith(b"INFO ")
     greeted: dict[str, object] = json.loads(line[5:])
     return greeted
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = LONGEST) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true in time"
@@ -51,7 +52,7 @@ def test_domain_and_extra_configuration_reach_the_server(
     about = greeting(server)
     assert about["domain"] == "hub"
     assert about["max_payload"] == 4096
-    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=5) as answer:
+    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=60) as answer:
         assert json.load(answer)["config"]["max_storage"] == 1024**2
 
 
@@ -118,7 +119,7 @@ def test_paused_server_is_silent_until_it_continues(
     server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
         reader = link.makefile("rb")
         reader.readline()
         link.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
@@ -129,7 +130,7 @@ def test_paused_server_is_silent_until_it_continues(
         with pytest.raises(TimeoutError):
             link.recv(64)
         server.resume()
-        link.settimeout(10)
+        link.settimeout(60)
         assert link.recv(64) == b"PONG\r\n"
 
 
@@ -151,7 +152,7 @@ def test_the_server_and_its_folder_go_with_a_killed_parent() -> None:
 def who_answers(port: int) -> str:
     """Return what a server on the port says first: another one may be there already."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
             return link.recv(4096).decode()
     except ConnectionError:
         return ""

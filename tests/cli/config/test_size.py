@@ -10,6 +10,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run
+from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -26,7 +27,7 @@ def figures(run: Run, *arguments: str) -> dict[str, Any]:
 def filled(server: NatsServer, storage: str, count: int, **more: Any) -> str:
     name = f"SIZES{next(_numbers)}"
     config = StreamConfig(name=name, subjects=[f"{name}.>"], storage=storage, **more)
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.create_stream(config)
         for _ in range(count):

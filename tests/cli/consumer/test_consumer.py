@@ -20,7 +20,7 @@ def worker(jet: js_sync.JetStream, stream: str) -> js_sync.Consumer:
 
 def test_consumers_are_listed_and_shown(run: Run, stream: str, worker: js_sync.Consumer) -> None:
     # Confirmed: the command asks over a connection of its own.
-    worker.fetch(2)[0].double_ack()
+    worker.fetch(2, timeout=60)[0].double_ack()
     listed = run("consumer", "ls", stream)
     assert ["worker", "-", "3", "1", "0", "0"] in [
         line.split() for line in listed.stdout.splitlines()
@@ -59,7 +59,7 @@ def test_pause_and_resume_a_consumer(run: Run, stream: str, worker: js_sync.Cons
 
 @pytest.mark.since("2.14")
 def test_reset_asks_first(run: Run, stream: str, worker: js_sync.Consumer) -> None:
-    worker.fetch(3)
+    worker.fetch(3, timeout=60)
     asked = run("consumer", "reset", stream, "worker", input="n\n")
     assert f"{stream}/worker (3 messages pending acknowledgement)" in asked.stderr
     (line,) = json_lines(
@@ -83,7 +83,7 @@ def test_unpin_allows_another_pin(run: Run, jet: js_sync.JetStream, stream: str)
         durable_name="w", priority_groups=["g"], priority_policy=PriorityPolicy.PINNED_CLIENT
     )
     consumer = jet.create_consumer(stream, config)
-    consumer.fetch(1, priority=js_sync.Priority(group="g"))
+    consumer.fetch(1, timeout=60, priority=js_sync.Priority(group="g"))
     assert "pinned of g" in run("consumer", "info", stream, "w").stdout
     assert run("consumer", "unpin", stream, "w", "g").exit_code == 0
     assert run("consumer", "unpin", stream, "w", "other").exit_code == 1
@@ -94,7 +94,7 @@ def test_report_begins_with_the_consumer_that_is_farthest_behind(
     run: Run, stream: str, worker: js_sync.Consumer, jet: js_sync.JetStream
 ) -> None:
     jet.create_consumer(stream, ConsumerConfig(durable_name="new", deliver_policy="new"))
-    worker.fetch(2)[0].double_ack()
+    worker.fetch(2, timeout=60)[0].double_ack()
     rows = [line.split("\t") for line in run("consumer", "report", stream).stdout.splitlines()]
     assert rows[0] == ["worker", "pull", "explicit", "1", "0", "3", "60%", "1"]
     assert [row[0] for row in rows] == ["worker", "new"]

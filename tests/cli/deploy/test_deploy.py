@@ -15,8 +15,10 @@ from click.testing import CliRunner, Result
 
 import js_sync
 from tests.cli.output import Run
+from tests.cli.terminal import PATIENT
 from tests.hooked import hooked
 from tests.operators import make_operator
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig, StreamConfig, decode, encode
 from twinstream.testing import FakePeer, FakeServer, NatsServer
@@ -46,7 +48,7 @@ def consumer_of(stream: str, **more: Any) -> dict[str, Any]:
 
 
 def on_server(server: NatsServer, name: str) -> StreamConfig:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         return nc.jetstream().get_stream(name).cached_info.config
 
 
@@ -128,7 +130,7 @@ def test_ending_interest_needs_confirmation(run: Run, write: Write, server: Nats
     stream = stream_of("DEP9", retention="interest")
     both = {"ack_policy": "explicit", "filter_subject": "DEP9.1"}
     run("apply", write(stream, consumer_of("DEP9", **both)), "--yes")
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.jetstream().publish("DEP9.1", b"x")
     changed = run("plan", write(stream, consumer_of("DEP9", **both, replay_policy="original")))
     assert (
@@ -139,7 +141,7 @@ def test_ending_interest_needs_confirmation(run: Run, write: Write, server: Nats
     refused = run("apply", moved, "--yes")
     assert refused.exit_code == 1
     assert "Messages that only the old filter matches are removed" in refused.stdout
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         state = nc.jetstream().get_stream("DEP9").info().state
     assert state is not None
     assert state.messages == 1
@@ -157,7 +159,7 @@ def test_impossible_changes_are_refused_or_recreate(
     assert "--allow-recreate" in refused.stdout
     assert actions(run, folder) == {"DEP4": "refused", "C": "nothing"}
     assert actions(run, folder, "--allow-recreate") == {"DEP4": "recreate", "C": "create"}
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         for _ in range(2):
             nc.jetstream().publish("DEP4.1", b"x")
     lost = "without its 2 messages and 1 consumer"
@@ -175,7 +177,7 @@ def test_impossible_changes_are_refused_or_recreate(
 
 
 def streams_of(server: NatsServer, prefix: str) -> list[str]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         return sorted(each for each in nc.jetstream().stream_names() if each.startswith(prefix))
 
 
@@ -287,8 +289,8 @@ accounts { A: {
 def test_the_room_of_the_old_stream_counts_for_the_new_one(
     write: Write,
 ) -> None:
-    with NatsServer(LIMITED) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+    with NatsServer(LIMITED, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--yes")
 
         def apply(**more: Any) -> Result:
             folder = write(stream_of("ROOM", storage="file", **more))
@@ -318,14 +320,14 @@ def test_reserves_of_streams_are_checked_in_order(write: Write) -> None:
         stream_of("SET4", storage="file"),
         stream_of("SET5", storage="memory", max_bytes=5001),
     ]
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--allow-loss")
         assert CliRunner().invoke(twinstream, ["apply", write(*before), "--yes", *login]).output
         steps = _planned(write(*after[:3], after[4]), *login)
         applied = CliRunner().invoke(twinstream, ["apply", write(*after[:3]), "--yes", *login])
         assert applied.exit_code == 0, applied.output
         last = _planned(write(after[3]), *login)
-        with js_sync.connect(server.url, user="u", password="p") as nc:
+        with js_sync.connect(server.url, user="u", password="p", **UNHURRIED) as nc:
             for wrong in after[3:]:
                 with pytest.raises(js_sync.JetStreamError, match="insufficient"):
                     nc.jetstream().create_stream(decode(wrong, StreamConfig))
@@ -346,8 +348,18 @@ def _planned(folder: str, *options: str) -> list[dict[str, Any]]:
 
 def test_streams_shrink_before_others_grow(write: Write) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss", "--yes")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-loss",
+            "--yes",
+        )
 
         def apply(grows: int, shrinks: int) -> Result:
             folder = write(
@@ -370,8 +382,17 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
 )
 def test_streams_are_recreated_before_others_grow(write: Write, change: dict[str, Any]) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-recreate",
+        )
 
         def apply(grows: int, **shrinks: Any) -> Result:
             folder = write(
@@ -391,8 +412,8 @@ def test_streams_without_a_size_come_before_those_that_take_all(write: Write) ->
     folder = write(
         stream_of("ALL", storage="file", max_bytes=10_000), stream_of("FREE", storage="file")
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p", "--yes")
         applied = CliRunner().invoke(twinstream, ["apply", folder, *login])
     assert applied.exit_code == 0, applied.output
     assert applied.stdout.rindex("FREE") < applied.stdout.rindex("ALL")
@@ -406,8 +427,17 @@ def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) 
         stream_of("MOVE2", storage="file", max_bytes=9000),
     )
     back = stream_of("MOVE1", storage="file", max_bytes=3000)
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = (
+            "--server",
+            server.url,
+            *PATIENT,
+            "--user",
+            "u",
+            "--password",
+            "p",
+            "--allow-recreate",
+        )
 
         def apply(*streams: dict[str, Any]) -> Result:
             return CliRunner().invoke(twinstream, ["apply", write(*streams), "--yes", *login])
@@ -570,8 +600,8 @@ def test_the_account_may_allow_fewer(write: Write) -> None:
     limits = LIMITED.replace(
         "max_streams: 5, max_consumers: -1", "max_streams: 2, max_consumers: 1"
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p")
         streams = [stream_of(f"FEW{number}", max_bytes=1000) for number in range(3)]
         consumers = [consumer_of("FEW0", durable_name=name) for name in "AB"]
         folder = write(*streams, *consumers)
@@ -601,15 +631,15 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
         consumer_of("FITS", durable_name=f"C{most}", ack_policy="explicit", max_ack_pending=most)
         for most in (9, 10)
     )
-    with NatsServer(limits) as server:
-        login = ("--server", server.url, "--user", "u", "--password", "p")
+    with NatsServer(limits, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--user", "u", "--password", "p")
         planned = CliRunner().invoke(
             twinstream, ["plan", write(none, much, more, fits, few, many), *login]
         )
         applied = CliRunner().invoke(twinstream, ["apply", write(fits, few), "--yes", *login])
         grown = {**fits, "max_bytes": 5001}
         updated = CliRunner().invoke(twinstream, ["plan", write(grown), *login])
-        with js_sync.connect(server.url, user="u", password="p") as nc:
+        with js_sync.connect(server.url, user="u", password="p", **UNHURRIED) as nc:
             jet = nc.jetstream()
             for wrong in (none, much):
                 with pytest.raises(js_sync.JetStreamError, match="max bytes"):
@@ -636,11 +666,11 @@ def test_the_account_may_have_no_tier_for_it(write: Write, tmp_path: Path) -> No
     credentials = tmp_path / "user.creds"
     credentials.write_text(operator.credentials)
     folder = write(stream_of("TIER", max_bytes=1000))
-    with NatsServer(operator.config) as server:
-        login = ("--server", server.url, "--creds", str(credentials))
+    with NatsServer(operator.config, start_timeout=300) as server:
+        login = ("--server", server.url, *PATIENT, "--creds", str(credentials))
         planned = CliRunner().invoke(twinstream, ["plan", folder, *login])
         with (
-            js_sync.connect(server.url, credentials_file=str(credentials)) as nc,
+            js_sync.connect(server.url, credentials_file=str(credentials), **UNHURRIED) as nc,
             pytest.raises(js_sync.JetStreamError, match="10120"),
         ):
             nc.jetstream().create_stream(StreamConfig(name="TIER"))
@@ -662,7 +692,7 @@ def test_a_consumer_becomes_durable_for_good(
     run("apply", write({"stream_name": stream, "config": {"name": "C"}}), "--yes")
     folder = write(consumer_of(stream))
     assert run("apply", folder, "--yes").exit_code == 0
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         config = nc.jetstream().get_consumer(stream, "C").info().config
     assert config is not None
     assert (config.durable_name, config.inactive_threshold) == ("C", None)
@@ -677,7 +707,7 @@ def test_a_consumer_that_is_no_longer_durable_gets_no_threshold(
     [step] = json.loads(run("plan", folder, "--json").stdout)["steps"]
     assert [change["path"] for change in step["changes"]] == ["durable_name"]
     assert run("apply", folder, "--yes").exit_code == 0
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         config = nc.jetstream().get_consumer(stream, "C").info().config
     assert config is not None
     assert (config.durable_name, config.inactive_threshold) == (None, None)
@@ -716,7 +746,10 @@ def test_consumers_must_be_within_new_limits_of_their_stream(
     consumer = consumer_of(name, **has)
     assert run("apply", write(stream_of(name), consumer), "--yes").exit_code == 0
     bounded, lower = stream_of(name, consumer_limits=limits), consumer_of(name, **{**has, **limits})
-    with js_sync.connect(server.url) as nc, pytest.raises(js_sync.JetStreamError, match="violates"):
+    with (
+        js_sync.connect(server.url, **UNHURRIED) as nc,
+        pytest.raises(js_sync.JetStreamError, match="violates"),
+    ):
         nc.jetstream().update_stream(decode(bounded, StreamConfig))
     planned = run("plan", write(bounded, lower))
     assert planned.exit_code == 1
@@ -795,7 +828,9 @@ def test_features_that_an_old_server_ignores_are_refused(write: Write) -> None:
     folder = write(stream_of("OLD", max_mgs=5))
     for form in ([], ["--json"]):
         with FakeServer(script) as old:
-            shown = CliRunner().invoke(twinstream, ["plan", folder, "--server", old.url, *form])
+            shown = CliRunner().invoke(
+                twinstream, ["plan", folder, "--server", old.url, *PATIENT, *form]
+            )
         assert shown.exit_code == 0
         if form:
             (warning,) = json.loads(shown.stdout)["warnings"]
@@ -885,7 +920,7 @@ def test_a_sealed_stream_is_like_any_other(
     assert run("apply", folder, "--yes", "--allow-loss").exit_code == 0
     assert on_server(server, "DEP10").sealed
     assert actions(run, folder) == {"DEP10": "nothing"}
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         info = nc.jetstream().get_stream("DEP10").info()
     (tmp_path / "all.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(encode(info)))))
     assert actions(run, folder) == {"DEP10": "nothing"}
@@ -924,7 +959,7 @@ def test_what_a_server_answers_for_is_unchanged(
     run: Run, stream: str, server: NatsServer, tmp_path: Path
 ) -> None:
     """The files are those of `nats stream info --json` and `nats consumer info --json`."""
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         handle = nc.jetstream().get_stream(stream)
         consumer = handle.create_consumer(ConsumerConfig(durable_name="C", max_deliver=3))
         (tmp_path / "s.json").write_text(json.dumps(encode(handle.info())))

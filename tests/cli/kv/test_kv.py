@@ -6,7 +6,6 @@ import itertools
 import os
 import pty
 import subprocess
-import sys
 import tty
 
 import pytest
@@ -14,8 +13,9 @@ import pytest
 import js_sync
 from tests.cli import terminal
 from tests.cli.output import Run, json_lines
-from tests.cli.terminal import steady
+from tests.cli.terminal import COMMAND, steady
 from tests.inside import session_of
+from tests.unhurried import UNHURRIED
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
 
@@ -98,7 +98,7 @@ def on_terminal(server: NatsServer, *arguments: str) -> bytes:
     """Return what a command writes to a terminal."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)  # so that the terminal does not change the bytes
-    command = [sys.executable, "-m", "twinstream", *arguments]
+    command = [*COMMAND, *arguments]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     subprocess.run(command, stdout=theirs, env=environment, check=True)
     os.write(theirs, b"\0")  # so that there is something to read
@@ -208,7 +208,7 @@ def test_a_watch(run: Run, bucket: str) -> None:
 
 
 def test_keys_that_match_others_are_left_alone(run: Run, bucket: str, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.publish(f"$KV.{bucket}.a", b"1")
         for headers in (b"", b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n"):
             subject = f"$KV.{bucket}.{'>' if headers else '*'}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,14 +14,20 @@ import pytest
 
 import js_sync
 from js_sync.coordination import Coordination
-from tests.cli.output import Run, json_lines
+from tests.cli.output import Run, in_time, json_lines
+from tests.cli.terminal import COMMAND
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.core.deadline import Deadline
 from twinstream.testing import NatsServer
+
+RELEASE = " ".join((*COMMAND, "lock release a --yes"))
+"""A command that frees the lock `a`, for a shell."""
 
 
 @pytest.fixture
 def locks(server: NatsServer, stream: str) -> Iterator[Coordination]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = Coordination(nc.jetstream(), f"L{stream}", create=True, owner="test")
         assert list(found.held()) == []
         yield found
@@ -30,7 +35,7 @@ def locks(server: NatsServer, stream: str) -> Iterator[Coordination]:
 
 def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in its own process, because it starts processes and receives signals."""
-    command = [sys.executable, "-m", "twinstream", "lock", *arguments]
+    command = [*COMMAND, "lock", *arguments]
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
     return subprocess.run(
         command,
@@ -38,7 +43,7 @@ def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str
         text=True,
         env=environment,
         stdin=subprocess.DEVNULL,
-        timeout=120,
+        timeout=LONGEST,
     )
 
 
@@ -50,7 +55,7 @@ def test_a_command_runs_under_the_lock(server: NatsServer, locks: Coordination) 
 
 
 def test_a_lock_that_is_held_is_not_waited_for(server: NatsServer, locks: Coordination) -> None:
-    with locks.lock("a").acquire():
+    with locks.lock("a", ttl=3600).acquire():
         done = lock(server, "a", "--stream", locks.stream_name, "--wait", "0", "--", "echo", "no")
         assert (done.returncode, done.stdout) == (1, "")
         assert "the lock a is held" in done.stderr
@@ -61,9 +66,9 @@ def test_a_lock_that_is_held_is_not_waited_for(server: NatsServer, locks: Coordi
 
 def test_a_lost_lock_ends_the_command(server: NatsServer, locks: Coordination) -> None:
     # The command deletes its own lock, as another client could that considers it dead.
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
+    release = f"{RELEASE} --stream {locks.stream_name}"
     # A release that meets a renewal is refused: the holder lives.
-    script = f"until {release}; do sleep 0.1; done; sleep 50"
+    script = f"until {release}; do sleep 0.1; done; sleep 3600"
     done = lock(server, "a", "--ttl", "2", "--stream", locks.stream_name, "--", "sh", "-c", script)
     assert done.returncode == 1, done.stderr
     assert "the lock was lost" in done.stderr
@@ -71,15 +76,13 @@ def test_a_lost_lock_ends_the_command(server: NatsServer, locks: Coordination) -
 
 @contextmanager
 def ending(
-    server: NatsServer, locks: Coordination, script: str
+    server: NatsServer, locks: Coordination, script: str, ttl: int = 60
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Return a command that runs under the lock and ignores Ctrl-C, and the process of `lock`."""
-    arguments = ["a", "--stream", locks.stream_name, "--ttl", "2", "--", "sh", "-c"]
+    arguments = ["a", "--stream", locks.stream_name, "--ttl", str(ttl), "--", "sh", "-c"]
     with subprocess.Popen(
         [
-            sys.executable,
-            "-m",
-            "twinstream",
+            *COMMAND,
             "lock",
             *arguments,
             f"trap '' TERM; {script}",
@@ -105,9 +108,9 @@ def ending(
 def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
     server: NatsServer, locks: Coordination
 ) -> None:
-    with ending(server, locks, "echo $$; sleep 100") as (program, command):
+    with ending(server, locks, "echo $$; sleep 3600") as (program, command):
         program.send_signal(signal.SIGINT)
-        assert program.wait(60) == 1
+        assert program.wait(LONGEST) == 1
         with pytest.raises(ProcessLookupError):
             os.kill(command, 0)
     assert locks.lock("a").holder() is None
@@ -116,12 +119,12 @@ def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
 def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
     server: NatsServer, locks: Coordination, tmp_path: Path
 ) -> None:
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
+    release = f"{RELEASE} --stream {locks.stream_name}"
     go = tmp_path / "go"
-    wait = f"echo $$; until [ -e {go} ] && {release} >&2; do sleep 0.1; done; sleep 100"
-    with ending(server, locks, wait) as (program, command):
+    wait = f"echo $$; until [ -e {go} ] && {release} >&2; do sleep 0.1; done; sleep 3600"
+    with ending(server, locks, wait, ttl=2) as (program, command):
         go.touch()
-        assert program.wait(60) == 1
+        assert program.wait(LONGEST) == 1
         with pytest.raises(ProcessLookupError):
             os.kill(command, 0)
         assert program.stderr is not None
@@ -143,7 +146,7 @@ def is_over(number: int) -> bool:
 
 
 def eventually_over(number: int) -> bool:
-    deadline = Deadline.after(30)
+    deadline = Deadline.after(LONGEST)
     while not is_over(number) and not deadline.expired():
         time.sleep(0.02)
     return is_over(number)
@@ -155,7 +158,7 @@ def with_a_child(
 ) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
     """Yield `lock`, the number of the shell that it runs, and that of the child of the shell."""
     where = ("a", "--stream", locks.stream_name, "--ttl", str(ttl), "--")
-    command = [sys.executable, "-m", "twinstream", "lock", *where, "sh", "-c", STUBBORN + script]
+    command = [*COMMAND, "lock", *where, "sh", "-c", STUBBORN + script]
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -180,7 +183,7 @@ def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
 ) -> None:
     with with_a_child(server, locks, "wait; wait") as (program, _, child):
         program.send_signal(getattr(signal, number))
-        assert program.wait(60) == 128 + signal.SIGTERM
+        assert program.wait(LONGEST) == 128 + signal.SIGTERM
         assert is_over(child)
     assert locks.lock("a").holder() is None
 
@@ -190,17 +193,17 @@ def test_a_child_ends_with_a_command_that_a_signal_ended(
 ) -> None:
     with with_a_child(server, locks, "wait") as (program, shell, child):
         os.kill(shell, signal.SIGTERM)
-        assert program.wait(60) == 128 + signal.SIGTERM
+        assert program.wait(LONGEST) == 128 + signal.SIGTERM
         assert is_over(child)
 
 
 def test_a_child_that_ignores_signals_ends_with_the_lock(
     server: NatsServer, locks: Coordination
 ) -> None:
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
+    release = f"{RELEASE} --stream {locks.stream_name}"
     script = f"until {release} >&2; do sleep 0.1; done; wait"
     with with_a_child(server, locks, script, ttl=2) as (program, _, child):
-        assert program.wait(60) == 1
+        assert program.wait(LONGEST) == 1
         assert is_over(child)
 
 
@@ -216,7 +219,7 @@ def test_what_a_command_leaves_in_the_background_may_go_on(
     server: NatsServer, locks: Coordination
 ) -> None:
     with with_a_child(server, locks, "exit 3") as (program, _, child):
-        assert program.wait(60) == 3
+        assert program.wait(LONGEST) == 3
         assert not is_over(child)
 
 
@@ -251,11 +254,13 @@ def test_a_command_that_is_not_there_is_named(server: NatsServer, locks: Coordin
 
 
 def test_locks_use_the_given_prefix(run: Run, locks: Coordination) -> None:
-    where = ("--stream", locks.stream_name, "--timeout", "1")
+    where = ("--stream", locks.stream_name)
     assert run("lock", "ls", *where).exit_code == 0
-    for command in (("lock", "ls", *where), ("lock", "run", "a", *where, "--", "true")):
-        at = command.index("--timeout")
-        result = run(*command[:at], "--prefix", "NOWHERE.API", *command[at:])
+    other = (*where, "--prefix", "NOWHERE.API", "--timeout", "1")
+    for command in (("lock", "ls", *other), ("lock", "run", "a", *other, "--", "true")):
+        result = in_time(
+            lambda command=command: run(*command), lambda result: "NOWHERE" in result.stderr
+        )
         assert result.exit_code == 1
         assert "NOWHERE.API" in result.stderr
     elsewhere = run("health", "--prefix", "NOWHERE.API", "--timeout", "1")

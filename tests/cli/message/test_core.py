@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from click.testing import Result
 
 import js_sync
-from tests.cli.output import Run, json_lines
+from tests.cli.output import Run, in_time, json_lines
 from tests.cli.terminal import COMMAND, LIMIT
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig
 from twinstream.testing import NatsServer
 
@@ -21,10 +23,10 @@ from twinstream.testing import NatsServer
 def answer(server: NatsServer, subject: str, data: bytes) -> js_sync.CoreMessage:
     """Send a request until something answers it."""
     deadline = time.monotonic() + LIMIT
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         while True:
             try:
-                return nc.request(subject, data, timeout=5)
+                return nc.request(subject, data, timeout=60)
             except js_sync.NoResponders:
                 assert time.monotonic() < deadline, "nothing answered in time"
                 time.sleep(0.05)
@@ -99,7 +101,7 @@ def test_reply_answers_requests(
 @pytest.fixture
 def answering(server: NatsServer) -> Iterator[None]:
     """A program that answers each request on `ask.several` with the numbers 0, 1 and 2."""
-    with js_sync.connect(server.url) as nc, nc.subscribe("ask.several") as asked:
+    with js_sync.connect(server.url, **UNHURRIED) as nc, nc.subscribe("ask.several") as asked:
         nc.flush()
 
         def answer_all() -> None:
@@ -131,18 +133,26 @@ def answering(server: NatsServer) -> Iterator[None]:
 )
 @pytest.mark.usefixtures("answering")
 def test_several_replies_to_one_request(run: Run, words: tuple[str, ...], expected: str) -> None:
-    found = run("req", "ask.several", "x", *words)
+    def ask(*more: str, lines: int) -> Result:
+        return in_time(
+            lambda: run("req", "ask.several", "x", *words, *more),
+            lambda result: len(result.stdout.splitlines()) >= lines,
+        )
+
+    count = len(expected) // 2
+    found = ask(lines=count)
     assert (found.exit_code, found.stdout) == (0, expected), found.output
-    assert len(json_lines(run("req", "ask.several", "x", *words, "--json"))) == len(expected) // 2
+    assert len(json_lines(ask("--json", lines=count))) == count
 
 
 def test_a_request_for_several_replies_without_one_fails(run: Run, server: NatsServer) -> None:
     none = run("req", "nothing.listens.here", "x", "--replies", "2", "--timeout", "1h")
     assert none.exit_code == 1
     assert "no responders" in none.stderr
-    with js_sync.connect(server.url) as nc, nc.subscribe("ask.silent"):
+    with js_sync.connect(server.url, **UNHURRIED) as nc, nc.subscribe("ask.silent"):
         nc.flush()
-        late = run("req", "ask.silent", "x", "--replies", "0", "--timeout", "300ms", "--json")
+        words = ("req", "ask.silent", "x", "--replies", "0", "--timeout", "300ms", "--json")
+        late = in_time(lambda: run(*words), lambda result: "ConnectionFailed" not in result.stderr)
     assert late.exit_code == 1
     assert '"kind":"RequestTimeout"' in late.stderr
     wrong = run("req", "ask.silent", "x", "--reply-timeout", "1s")

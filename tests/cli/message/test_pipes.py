@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync
+from tests.cli.terminal import COMMAND, LIMIT
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
-
-LIMIT = 60
 
 
 def environment(server: NatsServer) -> dict[str, str]:
@@ -23,7 +22,7 @@ def environment(server: NatsServer) -> dict[str, str]:
 
 
 def filled(server: NatsServer, stream: str, count: int) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         for _ in nc.jetstream().publish_many((f"{stream}.a", b"x" * 500) for _ in range(count)):
             pass
 
@@ -33,7 +32,7 @@ def publishing(
     server: NatsServer, stream: str, *options: str, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[bytes]]:
     """Run `pub` with a pipe as its standard input, which stays open."""
-    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", *options]
+    command = [*COMMAND, "pub", f"{stream}.a", *options]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -49,7 +48,7 @@ def publishing(
 
 def await_stored(server: NatsServer, stream: str, count: int) -> None:
     deadline = time.monotonic() + LIMIT
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = nc.jetstream().get_stream(stream)
         while found.info().state.messages < count:
             assert time.monotonic() < deadline, "the message was not stored in time"
@@ -73,7 +72,7 @@ def test_a_signal_ends_a_command_that_reads_standard_input(
         assert process.wait(LIMIT) == 1
         assert process.stderr is not None
         assert b"interrupted after 1 messages" in process.stderr.read()
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         assert nc.jetstream().get_stream(stream).info().state.messages == 1
 
 
@@ -85,7 +84,7 @@ def test_a_message_is_not_published_in_part(server: NatsServer, stream: str) -> 
         assert process.wait(LIMIT) == 1
         assert process.stderr is not None
         assert b"nothing was published" in process.stderr.read()
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         assert nc.jetstream().get_stream(stream).info().state.messages == 0
 
 
@@ -127,7 +126,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
     server: NatsServer, stream: str, form: str, count: int
 ) -> None:
     filled(server, stream, count)
-    get = f"{sys.executable} -m twinstream get {stream} {form}"
+    get = f"{' '.join(COMMAND)} get {stream} {form}"
     script = f"{{ {get}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT
@@ -146,7 +145,7 @@ def test_a_reader_that_has_left_is_no_failure(
     os.close(reading)
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "twinstream", *command.format(stream).split()],
+            [*COMMAND, *command.format(stream).split()],
             stdout=writing,
             stderr=subprocess.PIPE,
             env=environment(server),
@@ -160,7 +159,7 @@ def test_a_reader_that_has_left_is_no_failure(
 def test_a_publication_that_its_reader_cuts_short_is_a_failure(
     server: NatsServer, stream: str
 ) -> None:
-    pub = f"{sys.executable} -m twinstream pub {stream}.a x --count 200000 --json"
+    pub = f"{' '.join(COMMAND)} pub {stream}.a x --count 200000 --json"
     script = f"{{ {pub}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT

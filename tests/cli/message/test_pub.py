@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,13 +13,15 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.cli.terminal import COMMAND
+from tests.unhurried import UNHURRIED
 from twinstream.cli.message.payloads import at_rate
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
 
 def stored(server: NatsServer, stream: str) -> list[js_sync.StreamMessage]:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = nc.jetstream().get_stream(stream)
         return [found.get_message(seq) for seq in range(1, found.info().state.last_seq + 1)]
 
@@ -160,7 +161,7 @@ def test_several_files_are_several_messages(
 
 
 def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         config = StreamConfig(
             name="PUBC", subjects=["pubc.>"], allow_rollup_hdrs=True, allow_msg_ttl=True
         )
@@ -174,7 +175,7 @@ def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
     assert result.exit_code == 1
     assert json_lines(result)[0]["kind"] == "WrongLastSequence"
     assert run("pub", "pubc.c", "--rollup", "all", "--ttl", "never").exit_code == 0
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = nc.jetstream().get_stream("PUBC")
         assert found.cached_info.state.messages == 1
         headers = found.get_message(4).headers
@@ -217,11 +218,11 @@ def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], sai
 
 
 def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
-    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", b"\xff{n}"]
+    command = [*COMMAND, "pub", f"{stream}.a", b"\xff{n}"]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         assert nc.jetstream().get_stream(stream).get_message(1).data == b"\xff1"
 
 
@@ -229,7 +230,7 @@ def test_white_space_that_is_none_to_the_server_stays_in_a_header(
     run: Run, server: NatsServer, stream: str
 ) -> None:
     assert run("pub", f"{stream}.\xa0", "x", "--header", "K: \xa0v ").exit_code == 0
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         message = nc.jetstream().get_stream(stream).get_message(1)
     assert (message.subject, message.headers["K"]) == (f"{stream}.\xa0", "\xa0v")
 

@@ -20,6 +20,7 @@ import js_sync
 from tests.cli.output import Run, json_lines
 from tests.s3_server import BUCKET, S3Server
 from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.lake.bundles import SPAN
@@ -38,7 +39,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 @pytest.fixture
 def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
     """A pipeline that has landed twelve messages in three batches."""
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         jet.update_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"], allow_direct=True))
         for number in range(12):
@@ -125,7 +126,7 @@ def test_what_was_lost_is_a_gap_where_losses_are_allowed(
     rows = rows.set_column(2, "_batch_id", pa.array([1] * rows.num_rows, pa.int64()))
     shutil.rmtree(table / "batch_id=2")
     pq.write_table(rows, table / "batch_id=1" / "part-0.parquet")
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.jetstream().bind_stream(stream).purge(before_seq=9)
     if allowed:
         config.write_text(config.read_text() + "options = { failOnDataLoss = false }\n")
@@ -192,11 +193,11 @@ def works_for_a_moment(folders: Folders) -> Iterator[None]:
     def work() -> None:
         with TableLock(folders).alone("pipeline verify of shop"):
             locks.set()
-            assert ended.wait(60)
+            assert ended.wait(LONGEST)
 
     command = threading.Thread(target=work)
     command.start()
-    assert locks.wait(60)
+    assert locks.wait(LONGEST)
     threading.Timer(0.5, ended.set).start()
     yield
     command.join(60)

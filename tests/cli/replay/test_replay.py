@@ -18,6 +18,7 @@ import js_sync
 from tests.cli.output import Run, json_lines
 from tests.cli.terminal import COMMAND, LIMIT
 from tests.conftest import VERSION
+from tests.unhurried import UNHURRIED
 from twinstream.cli.failures import Failure
 from twinstream.cli.replay.masking import Masks
 from twinstream.cli.replay.transfer import Transfer
@@ -40,13 +41,13 @@ accounts {
 @pytest.fixture(scope="module")
 def other(server: NatsServer) -> Iterator[NatsServer]:
     """Another server with the version of the first one."""
-    with NatsServer(version=VERSION) as made:
+    with NatsServer(version=VERSION, start_timeout=300) as made:
         yield made
 
 
 @pytest.fixture
 def far(other: NatsServer) -> Iterator[js_sync.JetStream]:
-    with js_sync.connect(other.url) as nc:
+    with js_sync.connect(other.url, **UNHURRIED) as nc:
         yield nc.jetstream()
 
 
@@ -307,10 +308,10 @@ def test_never_into_a_server_behind_a_leaf_node(run: Run) -> None:
     hub_config = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
     leaf_config = f'leafnodes {{ remotes [ {{ url: "nats-leaf://127.0.0.1:{port}" }} ] }}'
     with (
-        NatsServer(hub_config, VERSION, domain="hub") as hub,
-        NatsServer(leaf_config, VERSION, domain="leaf") as leaf,
-        js_sync.connect(hub.url) as upper,
-        js_sync.connect(leaf.url) as lower,
+        NatsServer(hub_config, VERSION, domain="hub", start_timeout=300) as hub,
+        NatsServer(leaf_config, VERSION, domain="leaf", start_timeout=300) as leaf,
+        js_sync.connect(hub.url, **UNHURRIED) as upper,
+        js_sync.connect(leaf.url, **UNHURRIED) as lower,
     ):
         _wait_until_connected(upper, lower)
         for nc, name in ((upper, "UPPER"), (lower, "LOWER")):
@@ -351,20 +352,20 @@ def test_no_password_of_several_addresses_is_shown(
 def test_another_account_of_the_server_is_another_place(
     run: Run, server: NatsServer, tmp_path: Path
 ) -> None:
-    with NatsServer(ACCOUNTS, VERSION) as shared:
+    with NatsServer(ACCOUNTS, VERSION, start_timeout=300) as shared:
         first, second = (shared.url.replace("://", f"://{user}:p@") for user in "ab")
         for url in (first, second):
-            with js_sync.connect(url) as nc:
+            with js_sync.connect(url, **UNHURRIED) as nc:
                 config = StreamConfig(name="S", subjects=["s.>"], storage="memory")
                 nc.jetstream().create_stream(config)
-        with js_sync.connect(first) as nc:
+        with js_sync.connect(first, **UNHURRIED) as nc:
             nc.jetstream().publish("s.a", b"x")
         own = run("replay", "S", "--server", first, "--to", first, "--speed", "max")
         assert own.exit_code == 1
         assert "a:p" not in own.stderr
         done = run("replay", "S", "--server", first, "--to", second, "--speed", "max")
         assert done.exit_code == 0, done.output
-        with js_sync.connect(second) as nc:
+        with js_sync.connect(second, **UNHURRIED) as nc:
             assert nc.jetstream().bind_stream("S").info().state.messages == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.unhurried import UNHURRIED
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
@@ -29,7 +30,7 @@ def timers(server: NatsServer) -> str:
         allow_msg_ttl=True,
         allow_rollup_hdrs=True,
     )
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.jetstream().create_stream(config)
     return name
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import js_sync
 from tests.cli.output import Run
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -23,7 +24,7 @@ def test_account_shows_usage_and_limits(
     run: Run, server_factory: Callable[..., NatsServer]
 ) -> None:
     with server_factory(TIERS) as server:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             for name in ("ONE", "TWO"):
                 jet.create_stream(StreamConfig(name=name))
@@ -44,7 +45,7 @@ def test_the_limit_of_consumers_is_shown_for_a_stream(
     run: Run, server_factory: Callable[..., NatsServer]
 ) -> None:
     with server_factory(TIERS.replace("max_consumers: -1", "max_consumers: 1")) as server:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             jet = nc.jetstream()
             for name in ("ONE", "TWO"):
                 jet.create_stream(StreamConfig(name=name))

@@ -8,20 +8,21 @@ import pytest
 from click.testing import Result
 
 import js_sync
-from tests.cli.output import Run, json_lines
+from tests.cli.output import Run, in_time, json_lines
 from tests.hooked import hooked
+from tests.unhurried import UNHURRIED
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import NatsServer
 
 
 def fail(server: NatsServer, stream: str, *data: bytes) -> None:
     """Publish messages and terminate each of them."""
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         jet = nc.jetstream()
         worker = jet.create_or_update_consumer(stream, ConsumerConfig(durable_name="w"))
         for number, each in enumerate(data):
             jet.publish(f"{stream}.{number}", each, headers={"Trace": str(number)})
-        for message in worker.fetch(len(data)):
+        for message in worker.fetch(len(data), timeout=60):
             message.term("no such tea")
 
 
@@ -73,7 +74,7 @@ def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, str
     moved = run("dlq", "replay", stream, "--all", "--yes", "--subject", f"{stream}.again")
     assert moved.stdout == "1 message published again\n"
     assert json_lines(run("dlq", "ls", stream, "--json")) == []
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         found = nc.jetstream().get_stream(stream)
         replayed = [found.get_message(seq) for seq in (4, 5)]
     assert [(message.subject, message.data) for message in replayed] == [
@@ -87,7 +88,7 @@ def test_a_letter_without_its_message_is_not_replayed(
 ) -> None:
     run("dlq", "run", stream, "--once")
     fail(server, stream, b"one")
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         nc.jetstream().get_stream(stream).purge()
     collected(run, stream, 1)
     (letter,) = json_lines(run("dlq", "ls", stream, "--json"))
@@ -118,8 +119,8 @@ def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> 
 
 
 def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> None:
-    with NatsServer() as own:
-        with js_sync.connect(own.url) as nc:
+    with NatsServer(start_timeout=300) as own:
+        with js_sync.connect(own.url, **UNHURRIED) as nc:
             nc.jetstream().create_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"]))
 
         def at_own(*arguments: str) -> Result:
@@ -135,8 +136,12 @@ def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> No
             if len(steps) == 2:
                 own.kill()
 
+        def attempt() -> Result:
+            steps.clear()
+            return at_own("dlq", "replay", stream, "--all", "--yes", "--timeout", "0.5")
+
         with hooked("command: before step", lost_at_the_second):
-            failed = at_own("dlq", "replay", stream, "--all", "--yes", "--timeout", "0.5")
+            failed = in_time(attempt, lambda _: len(steps) >= 2)
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "letter 2: " in failed.stderr
     assert failed.stderr.endswith("\n1 of 3 dead letters published again\n")

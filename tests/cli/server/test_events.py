@@ -13,7 +13,10 @@ from click.testing import CliRunner
 import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
+from tests.cli.terminal import PATIENT
 from tests.hooked import hooked
+from tests.soak import LONGEST
+from tests.unhurried import UNHURRIED
 from twinstream.cli.groups import twinstream
 from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, MaxDeliver, StreamAction, decode
@@ -27,7 +30,7 @@ def meanwhile(server: NatsServer) -> Callable[..., None]:
     """Repeat an action while a command listens, until the test ends."""
 
     def act(stream: str, stop: threading.Event) -> None:
-        with js_sync.connect(server.url) as nc:
+        with js_sync.connect(server.url, **UNHURRIED) as nc:
             found = nc.jetstream().get_stream(stream)
             nc.jetstream().publish(f"{stream}.a", b"x")
             worker = found.create_consumer(ConsumerConfig(durable_name="w"))
@@ -102,8 +105,8 @@ def test_forged_event_is_shown(run: Run, stream: str, named: str, said: str) -> 
 
 
 def test_a_server_that_died_is_no_silence() -> None:
-    with NatsServer() as server:
-        arguments = ["events", "--wait", "0.1", "--server", server.url]
+    with NatsServer(start_timeout=300) as server:
+        arguments = [*PATIENT, "events", "--wait", "0.1", "--server", server.url]
         with hooked("command: before event", lambda _: server.kill()):
             result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
@@ -111,14 +114,14 @@ def test_a_server_that_died_is_no_silence() -> None:
 
 
 def test_restored_connection_is_reported() -> None:
-    with NatsServer() as server, Proxy(server.url) as proxy:
+    with NatsServer(start_timeout=300) as server, Proxy(server.url) as proxy:
 
         def cut(connection: js_sync.Connection) -> None:
             before = connection.stats.connects
             proxy.cut()
-            eventually(lambda: connection.stats.connects > before)
+            eventually(lambda: connection.stats.connects > before, patience=LONGEST)
 
-        arguments = ["events", "--wait", "0.1", "--server", proxy.url]
+        arguments = [*PATIENT, "events", "--wait", "0.1", "--server", proxy.url]
         with hooked("command: before event", cut):
             result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import js_sync
-from tests.cli.output import Run, json_lines
+from tests.cli.output import Run, in_time, json_lines
+from tests.unhurried import UNHURRIED
 from twinstream.testing import NatsServer
 
 SYSTEM = """
@@ -20,7 +21,7 @@ SYS = ("--user", "sys", "--password", "pw")
 
 
 def test_the_connected_server_is_shown(run: Run, server: NatsServer) -> None:
-    with js_sync.connect(server.url) as nc:
+    with js_sync.connect(server.url, **UNHURRIED) as nc:
         known = nc.server_info
     (found,) = json_lines(run("server", "info", "--json"))
     assert (found["name"], found["version"]) == (known.server_name, known.version)
@@ -43,6 +44,9 @@ def test_a_user_of_the_system_account_sees_all_servers(
         assert ping["server"] == row[0]
         assert ping["seconds"] > 0
         assert run("server", "ping", *where).stdout.startswith(f"{row[0]}\t")
-        refused = run("server", "ls", "--server", system.url, "--timeout", "2s")
+        refused = in_time(
+            lambda: run("server", "ls", "--server", system.url, "--timeout", "2s"),
+            lambda result: "no server accepted" not in result.stderr,
+        )
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert "only users of the system account get answers" in refused.stderr

@@ -12,6 +12,7 @@ import js_sync
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
 from tests.cli.terminal import on_terminal
+from tests.soak import LONGEST
 from twinstream.cli.stream.subjects import SHOWN
 from twinstream.models import StreamConfig, StreamSource
 from twinstream.testing import NatsServer
@@ -70,7 +71,7 @@ def test_info_shows_how_far_copies_are_behind(
 
 def shown_in_time(run: Run, stream: str, pattern: str) -> None:
     """Show a stream repeatedly until the output contains this text."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONGEST
     while not re.search(pattern, re.sub(" +\n", "\n", run("stream", "info", stream).stdout)):
         assert time.monotonic() < deadline, run("stream", "info", stream).stdout
 

@@ -11,6 +11,7 @@ from attrs import frozen
 import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run
+from tests.soak import LONGEST
 from twinstream.models import ConsumerConfig, StreamConfig
 
 __all__ = ["EVENTS", "Stage", "kinds", "sources"]
@@ -76,7 +77,7 @@ class Stage:
             with events.read(subjects="$JS.EVENT.ADVISORY.API") as reading:
                 return any(word in message.data for message in reading)
 
-        eventually(is_stored)
+        eventually(is_stored, patience=LONGEST)
 
     def _wait_for(self, subject: str) -> None:
         def is_stored() -> bool:
@@ -86,7 +87,7 @@ class Stage:
                 return False
             return True
 
-        eventually(is_stored)
+        eventually(is_stored, patience=LONGEST)
 
     def wait_until_removed(self, seq: int) -> None:
         """Wait until the stream does not have a message."""
@@ -98,7 +99,7 @@ class Stage:
                 return True
             return False
 
-        eventually(is_removed)
+        eventually(is_removed, patience=LONGEST)
 
 
 def kinds(answer: dict[str, Any]) -> tuple[str, str]:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from attrs import evolve
 
 import js_sync
 from tests._sync.flow import eventually
 from tests.cli.why.staging import Stage, kinds, sources
+from tests.soak import LONGEST
 
 pytestmark = pytest.mark.since("2.11")  # the start of a read by time
 
@@ -21,7 +23,7 @@ def test_acknowledged(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2")
-    worker.fetch(2)[0].double_ack()
+    worker.fetch(2, timeout=60)[0].double_ack()
     answer = stage.ask(1)
     assert kinds(answer) == ("acknowledged", "likely")
     assert "consumer info: ack_floor.stream_seq" in sources(answer)
@@ -31,7 +33,8 @@ def test_acknowledged_by_a_metric(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer(sample_freq="100%")
     stage.publish("1", "2")
-    worker.fetch(2)[1].double_ack()  # above the floor, where the info alone leaves it open
+    # Above the floor, where the info alone leaves it open.
+    worker.fetch(2, timeout=60)[1].double_ack()
     stage.wait_for("ACK")
     assert kinds(stage.ask(2)) == ("unknown", "unknown")
     answer = stage.ask_with_events(2)
@@ -43,7 +46,7 @@ def test_pending_if_all_are(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2", "3")
-    worker.fetch(2)
+    worker.fetch(2, timeout=60)
     for seq in (1, 2):
         assert kinds(stage.ask(seq)) == ("pending", "certain")
 
@@ -52,7 +55,7 @@ def test_unknown_between_the_floors(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2", "3", "4")
-    worker.fetch(4)[1].double_ack()
+    worker.fetch(4, timeout=60)[1].double_ack()
     first, *others = (stage.ask(seq) for seq in (1, 2, 3, 4))
     # The floor is right below the first pending message.
     assert kinds(first) == ("pending", "likely")
@@ -65,7 +68,7 @@ def test_redelivered_by_ack_wait(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer(ack_wait=SHORT)
     stage.publish("1")
-    worker.fetch(1)
+    worker.fetch(1, timeout=60)
     again = worker.fetch(1, timeout=30)[0]
     assert again.metadata.num_delivered == 2
     plain = stage.ask(1)
@@ -81,7 +84,7 @@ def test_redelivered_by_nak(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1")
-    worker.fetch(1)[0].nak()
+    worker.fetch(1, timeout=60)[0].nak()
     assert worker.fetch(1, timeout=30)[0].metadata.num_delivered == 2
     stage.wait_for("MSG_NAKED")
     answer = stage.ask_with_events(1)
@@ -93,7 +96,7 @@ def test_redelivered_before_it_was_acknowledged(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer(sample_freq="100%")
     stage.publish("1")
-    worker.fetch(1)[0].nak()
+    worker.fetch(1, timeout=60)[0].nak()
     worker.fetch(1, timeout=30)[0].double_ack()
     stage.wait_for("ACK")
     answer = stage.ask_with_events(1)
@@ -105,7 +108,7 @@ def test_nak_with_a_delay_that_has_not_passed(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2")
-    worker.fetch(2)[0].nak(delay=600)
+    worker.fetch(2, timeout=60)[0].nak(delay=600)
     stage.wait_for("MSG_NAKED")
     answer = stage.ask_with_events(1)
     assert kinds(answer) == ("nak_pending", "reported")
@@ -113,20 +116,22 @@ def test_nak_with_a_delay_that_has_not_passed(staged: Staged) -> None:
 
 
 def give_up(stage: Stage) -> js_sync.Consumer:
-    """Let the consumer give up the first of two messages."""
+    """Let the consumer give up the first of two messages, and then wait longer for the other."""
     worker = stage.consumer(max_deliver=1, ack_wait=SHORT)
     stage.publish("1", "2")
-    worker.fetch(1)
+    worker.fetch(1, timeout=60)
     stage.wait_for("MAX_DELIVERIES")
-    eventually(lambda: not worker.info().num_ack_pending)
-    return worker
+    eventually(lambda: not worker.info().num_ack_pending, patience=LONGEST)
+    config = worker.cached_info.config
+    assert config is not None
+    return stage.stream.update_consumer(evolve(config, ack_wait=timedelta(minutes=1)))
 
 
 def test_given_up_after_max_deliver(staged: Staged) -> None:
     stage = staged()
     worker = give_up(stage)
     assert kinds(stage.ask_with_events(1)) == ("given_up", "reported")
-    worker.fetch(1)[0].double_ack()
+    worker.fetch(1, timeout=60)[0].double_ack()
     assert kinds(stage.ask_with_events(1)) == ("given_up", "reported")
 
 
@@ -136,7 +141,7 @@ def test_given_up_by_the_number_of_pending_messages(staged: Staged) -> None:
     worker = give_up(stage)
     assert kinds(stage.ask(1)) == ("given_up", "likely")
     # A later acknowledgement raises the floor over it, and only the advisory is left.
-    worker.fetch(1)[0].double_ack()
+    worker.fetch(1, timeout=60)[0].double_ack()
     answer = stage.ask(1)
     assert kinds(answer) == ("acknowledged", "likely")
     assert "given up after 1 deliveries" in answer["verdict"]["text"]
@@ -164,7 +169,7 @@ def test_terminated(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2")
-    worker.fetch(2)[0].term("no such \x1b[31mtea")
+    worker.fetch(2, timeout=60)[0].term("no such \x1b[31mtea")
     stage.wait_for("MSG_TERMINATED")
     answer = stage.ask_with_events(1)
     assert kinds(answer) == ("terminated", "reported")
@@ -186,7 +191,7 @@ def test_filtered(staged: Staged) -> None:
 def test_before_the_start_sequence(staged: Staged) -> None:
     stage = staged()
     stage.publish("1", "2", "3")
-    stage.consumer(deliver_policy="by_start_sequence", opt_start_seq=3).fetch(1)
+    stage.consumer(deliver_policy="by_start_sequence", opt_start_seq=3).fetch(1, timeout=60)
     assert kinds(stage.ask(2)) == ("before_start", "certain")
     assert kinds(stage.ask(3)) == ("pending", "certain")
 
@@ -208,7 +213,7 @@ def test_deliver_new_of_a_later_consumer(staged: Staged, is_used: bool) -> None:
     worker = stage.consumer(deliver_policy="new")
     stage.publish("2")
     if is_used:
-        worker.fetch(1)[0].double_ack()
+        worker.fetch(1, timeout=60)[0].double_ack()
     # A consumer that delivered nothing is at its start; afterwards the times decide.
     assert kinds(stage.ask(1)) == ("before_start", "likely" if is_used else "certain")
     assert kinds(stage.ask(2)) == (
@@ -221,7 +226,7 @@ def test_only_the_last_message_is_delivered(staged: Staged, policy: str) -> None
     stage = staged()
     stage.publish("1", "1")
     worker = stage.consumer(deliver_policy=policy, filter_subject=stage.subject("*"))
-    worker.fetch(1)[0].double_ack()
+    worker.fetch(1, timeout=60)[0].double_ack()
     assert kinds(stage.ask(1)) == ("before_start", "likely")
     assert kinds(stage.ask(2)) == ("acknowledged", "likely")
 
@@ -229,7 +234,7 @@ def test_only_the_last_message_is_delivered(staged: Staged, policy: str) -> None
 def test_no_acknowledgement_is_expected(staged: Staged) -> None:
     stage = staged()
     stage.publish("1")
-    stage.consumer(ack_policy="none").fetch(1)
+    stage.consumer(ack_policy="none").fetch(1, timeout=60)
     assert kinds(stage.ask(1)) == ("delivered", "likely")
 
 
@@ -238,7 +243,7 @@ def test_an_advisory_from_before_a_reset_is_skipped(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2")
-    worker.fetch(2)[1].term("no")
+    worker.fetch(2, timeout=60)[1].term("no")
     stage.wait_for("MSG_TERMINATED")
     worker.reset(seq=2)
     answer = stage.ask_with_events(2)

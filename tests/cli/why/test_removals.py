@@ -10,6 +10,7 @@ import pytest
 
 from tests._sync.flow import eventually
 from tests.cli.why.staging import Stage, kinds, sources
+from tests.soak import LONGEST
 
 pytestmark = pytest.mark.since("2.11")  # the TTL of a message, the start of a read by time
 
@@ -60,7 +61,7 @@ def test_a_marker_shows_what_removed_the_message(staged: Staged) -> None:
     )
     stage.consumer()
     stage.publish("1")
-    eventually(lambda: stage.stream.info().state.first_seq == 2)
+    eventually(lambda: stage.stream.info().state.first_seq == 2, patience=LONGEST)
     answer = stage.ask(1, "--subject", stage.subject("1"))
     assert kinds(answer) == ("expired", "likely")
     assert "message 2: header Nats-Marker-Reason = MaxAge (ADR-43)" in sources(answer)
@@ -130,7 +131,7 @@ def test_removed_while_it_was_pending(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()
     stage.publish("1", "2")
-    worker.fetch(1)
+    worker.fetch(1, timeout=60)
     stage.stream.delete_message(1)
     stage.wait_for("MSG_TERMINATED")
     stage.wait_for_call("STREAM.MSG.DELETE")
@@ -186,7 +187,7 @@ def test_removed_after_its_acknowledgement(staged: Staged, retention: str) -> No
     stage = staged(retention=retention)
     worker = stage.consumer(sample_freq="100%")
     stage.publish("1", "2", "3")
-    worker.fetch(2)[1].double_ack()
+    worker.fetch(2, timeout=60)[1].double_ack()
     stage.wait_until_removed(2)
     assert kinds(stage.ask(2)) == ("acknowledged_and_removed", "likely")
     stage.wait_for("ACK")
@@ -198,7 +199,7 @@ def test_terminated_in_a_work_queue(staged: Staged) -> None:
     stage = staged(retention="workqueue")
     worker = stage.consumer()
     stage.publish("1")
-    worker.fetch(1)[0].term("broken")
+    worker.fetch(1, timeout=60)[0].term("broken")
     stage.wait_for("MSG_TERMINATED")
     stage.wait_until_removed(1)
     answer = stage.ask_with_events(1)
@@ -209,7 +210,7 @@ def test_a_purged_work_queue_was_not_acknowledged(staged: Staged) -> None:
     stage = staged(retention="workqueue")
     worker = stage.consumer()
     stage.publish("1", "2", "3")
-    worker.fetch(1)[0].double_ack()
+    worker.fetch(1, timeout=60)[0].double_ack()
     stage.stream.purge()
     # The purge moves the floors of the consumer, but not its number of deliveries.
     assert kinds(stage.ask(3)) == ("purged", "likely")

@@ -12,6 +12,7 @@ from tests._sync.flow import eventually
 from tests.cli.output import Run
 from tests.cli.terminal import on_terminal
 from tests.cli.why.staging import EVENTS, Stage, kinds, sources
+from tests.soak import LONGEST
 from twinstream.testing import NatsServer
 
 Staged = Callable[..., Stage]
@@ -58,10 +59,10 @@ def test_at_max_ack_pending(staged: Staged) -> None:
     stage = staged()
     stage.publish("1", "2", "3")
     worker = stage.consumer(max_ack_pending=2)
-    worker.fetch(2)
+    worker.fetch(2, timeout=60)
     with worker.messages() as waiting:
         assert waiting.next(timeout=0.1) is None
-        eventually(lambda: worker.info().num_waiting)
+        eventually(lambda: worker.info().num_waiting, patience=LONGEST)
         answer = stage.ask(3)
     assert kinds(answer) == ("max_ack_pending", "certain")
     assert answer["also"] == []
@@ -77,12 +78,12 @@ def test_pinned_to_another_client(staged: Staged, jet: js_sync.JetStream) -> Non
     )
     stage.publish("1")
     priority = js_sync.Priority(group="g")
-    assert worker.fetch(1, priority=priority)
+    assert worker.fetch(1, timeout=60, priority=priority)
     other = jet.bind_consumer(stage.stream.name, "c")
     with other.messages(priority=priority) as waiting:
         stage.publish("2")
         assert waiting.next(timeout=0.1) is None
-        eventually(lambda: worker.info().num_waiting)
+        eventually(lambda: worker.info().num_waiting, patience=LONGEST)
         answer = stage.ask(2)
     assert kinds(answer) == ("pinned", "certain")
     groups = worker.info().priority_groups
