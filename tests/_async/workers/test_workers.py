@@ -236,14 +236,14 @@ async def skipped(letters, count):
 async def test_a_long_handler_is_not_disturbed(opened, name):
     async with opened() as jet:
         await filled(jet, name, 8)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2.5))
         seen = []
 
         async def handler(message):
-            await pause(2.5)
+            await pause(5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        async with Worker(jet, name, config, handler, concurrency=4):
+        async with Worker(jet, name, config, handler, concurrency=8):
             await eventually(count_is, seen, 8, patience=30)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 

@@ -237,14 +237,14 @@ def skipped(letters, count):
 def test_a_long_handler_is_not_disturbed(opened, name):
     with opened() as jet:
         filled(jet, name, 8)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2.5))
         seen = []
 
         def handler(message):
-            pause(2.5)
+            pause(5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        with Worker(jet, name, config, handler, concurrency=4):
+        with Worker(jet, name, config, handler, concurrency=8):
             eventually(count_is, seen, 8, patience=30)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
