@@ -228,7 +228,7 @@ async def test_a_bad_network(server, name):
                         proxy.cut()
                     elif kind == "black hole":
                         proxy.black_hole = True
-                        await eventually(gone, connection, patience=20)
+                        await eventually(gone, connection)
                         proxy.black_hole = False
 
             await together(lambda: consume(consumer, log, count, troubles), chaos)
@@ -266,7 +266,7 @@ async def test_a_pin_changes_hands(opened, name):
             for number in range(troubles):
                 await jet.publish(f"{name}.{number}")
                 log.last = monotonic()
-                await eventually(reached, log, number + 1, patience=20)
+                await eventually(reached, log, number + 1)
                 log.disturb()
                 await consumer.unpin("g")
             ends.append(True)

@@ -49,7 +49,7 @@ async def collected(letters, count):
         done += await letters.collect(idle_timeout=0.1)
         return done >= count
 
-    await eventually(enough, patience=30)
+    await eventually(enough)
 
 
 async def give_up(consumer, count):
@@ -217,7 +217,7 @@ async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when
             await failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             await give_up(await worker_of(stream), 2)
             finished = await killed_at(jet, source, failures, at, when)
-            await eventually(empty, quick(jet, source), failures, patience=30)
+            await eventually(empty, quick(jet, source), failures)
             found = await all_of(letters)
             assert Counter(letter.stream_seq for letter in found) == {1: 1, 2: 1}, at
             assert [letter.data for letter in sorted(found, key=by_seq)] == [b"0", b"1"]

@@ -223,7 +223,7 @@ def test_a_bad_network(server, name):
                         proxy.cut()
                     elif kind == "black hole":
                         proxy.black_hole = True
-                        eventually(gone, connection, patience=20)
+                        eventually(gone, connection)
                         proxy.black_hole = False
 
             together(lambda: consume(consumer, log, count, troubles), chaos)
@@ -261,7 +261,7 @@ def test_a_pin_changes_hands(opened, name):
             for number in range(troubles):
                 jet.publish(f"{name}.{number}")
                 log.last = monotonic()
-                eventually(reached, log, number + 1, patience=20)
+                eventually(reached, log, number + 1)
                 log.disturb()
                 consumer.unpin("g")
             ends.append(True)

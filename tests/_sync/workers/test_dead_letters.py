@@ -50,7 +50,7 @@ def collected(letters, count):
         done += letters.collect(idle_timeout=0.1)
         return done >= count
 
-    eventually(enough, patience=30)
+    eventually(enough)
 
 
 def give_up(consumer, count):
@@ -218,7 +218,7 @@ def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
             failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             give_up(worker_of(stream), 2)
             finished = killed_at(jet, source, failures, at, when)
-            eventually(empty, quick(jet, source), failures, patience=30)
+            eventually(empty, quick(jet, source), failures)
             found = all_of(letters)
             assert Counter(letter.stream_seq for letter in found) == {1: 1, 2: 1}, at
             assert [letter.data for letter in sorted(found, key=by_seq)] == [b"0", b"1"]
