@@ -27,7 +27,7 @@ from twinstream.testing import Proxy
 CALM = 3.0
 # Time in which unacknowledged messages may be delivered again (seconds).
 ACK_WAIT = timedelta(seconds=2)
-# A pause without a message is trouble, too (seconds): whoever stood still may have let messages
+# A pause without a message is trouble, too (seconds): a process that stood still may have let them
 # wait for longer than ACK_WAIT.
 LONG_PAUSE = 1.0
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
