@@ -6,7 +6,15 @@ import js_async as js
 from tests._async.flow import pause
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "has_consumers", "is_still", "settled", "waiting"]
+__all__ = [
+    "disconnected",
+    "filled",
+    "has_consumers",
+    "is_still",
+    "run_out",
+    "settled",
+    "waiting",
+]
 
 
 async def filled(jet, name, count):
@@ -42,6 +50,15 @@ async def is_still(consumer):
     before = (await consumer.info()).delivered.consumer_seq
     await pause(0.2)
     return before and (await consumer.info()).delivered.consumer_seq == before
+
+
+async def run_out(consumer):
+    """Return whether no message waits any longer, neither for its end nor for a last delivery.
+
+    The server notices that a message has no deliveries left when it would deliver it.
+    """
+    await consumer.fetch(1, timeout=0.2)
+    return (await consumer.info()).num_ack_pending == 0
 
 
 async def waiting(consumer, count=1):

@@ -7,7 +7,15 @@ import js_sync as js
 from tests._sync.flow import pause
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "has_consumers", "is_still", "settled", "waiting"]
+__all__ = [
+    "disconnected",
+    "filled",
+    "has_consumers",
+    "is_still",
+    "run_out",
+    "settled",
+    "waiting",
+]
 
 
 def filled(jet, name, count):
@@ -43,6 +51,15 @@ def is_still(consumer):
     before = (consumer.info()).delivered.consumer_seq
     pause(0.2)
     return before and (consumer.info()).delivered.consumer_seq == before
+
+
+def run_out(consumer):
+    """Return whether no message waits any longer, neither for its end nor for a last delivery.
+
+    The server notices that a message has no deliveries left when it would deliver it.
+    """
+    consumer.fetch(1, timeout=0.2)
+    return (consumer.info()).num_ack_pending == 0
 
 
 def waiting(consumer, count=1):

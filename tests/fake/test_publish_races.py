@@ -137,7 +137,7 @@ def test_both_waiters_for_one_message_are_woken():
         ):
             in_time(lambda: both.broken)
             server.tell("answer")
-            eventually(lambda: one and other, patience=20)
+            eventually(lambda: one and other)
         publisher.close()
 
 

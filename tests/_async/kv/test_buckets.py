@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 import js_async as js
 from tests._async.buckets import bucket, listed
+from tests._async.flow import together
 from twinstream.errors import InvalidConfig, NotABucket, ValueTooLarge
 from twinstream.models import (
     Compression,
@@ -150,19 +152,24 @@ async def test_what_is_missing_and_what_is_no_bucket(opened, name):
 
 
 async def test_a_bucket_that_was_deleted_behind_the_handle(opened, name):
-    async with opened(timeout=1) as jet:
+    async with opened() as jet:
         made = await bucket(jet, name)
         await made.put("a", b"1")
         await jet.delete_key_value(name)
-        for call in (
-            lambda: made.get("a"),
-            lambda: made.put("a", b""),
-            lambda: made.create("a", b""),
-            lambda: made.update("a", b"", 1),
-            lambda: made.delete("a", revision=1),
-        ):
+
+        async def fails(call):
             with pytest.raises(js.BucketNotFound):
                 await call()
+
+        # The last three try again until their timeout.
+        calls = (
+            lambda: made.get("a"),
+            lambda: made.put("a", b""),
+            lambda: made.create("a", b"", timeout=2),
+            lambda: made.update("a", b"", 1, timeout=2),
+            lambda: made.delete("a", revision=1, timeout=2),
+        )
+        await together(*(partial(fails, call) for call in calls))
 
 
 async def test_buckets_are_listed_and_deleted(opened, name):

@@ -142,9 +142,9 @@ async def test_watches_see_what_the_other_does(server, name, maker):
 
 @HAS_TTL
 async def test_times_to_live_go_both_ways(server, name):
-    settings = {"limit_marker_ttl": timedelta(seconds=30), "storage": "memory"}
+    settings = {"limit_marker_ttl": timedelta(seconds=300), "storage": "memory"}
     async with both(server, name, "twinstream", **settings) as (ours, theirs):
-        await ours.purge("gone", ttl=60)
+        await ours.purge("gone", ttl=300)
         with pytest.raises(KeyNotFoundError):
             await theirs.get("gone")
         async with js.connect(server.url) as connection:
@@ -154,7 +154,8 @@ async def test_times_to_live_go_both_ways(server, name):
             client = await nats.connect(server.url)
             other = await client.jetstream().key_value(f"{name}_1")
             await other.create("k", b"1", msg_ttl=1)
-            assert (await single.get("k")).value == b"1"
+            await other.create("long", b"1", msg_ttl=300)
+            assert (await single.get("long")).value == b"1"
 
             async def expired():
                 entry = await single.entry("k")

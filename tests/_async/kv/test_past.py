@@ -269,15 +269,19 @@ async def test_a_history_that_was_raised(opened, name):
 @pytest.mark.parametrize("setting", ["ttl", "limit_marker_ttl"])
 async def test_a_bucket_whose_values_expire(opened, name, setting):
     async with opened() as jet:
-        made = await bucket(jet, name, history=10, **{setting: timedelta(seconds=1)})
+        hour, second = timedelta(hours=1), timedelta(seconds=1)
+        first = hour if setting == "ttl" else second
+        made = await bucket(jet, name, history=10, **{setting: first})
         await made.put("a", b"1")
         assert values(await made.at(1)) == {"a": b"1"}
         if setting == "ttl":
+            await made.change(lambda config: evolve(config, ttl=second))
 
             async def expired():
                 return not await made.get_many()
 
             await eventually(expired)
+            await made.change(lambda config: evolve(config, ttl=hour))
         else:
             await made.create("b", b"1", ttl=1)
 

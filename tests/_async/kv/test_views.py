@@ -15,7 +15,7 @@ from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
 from twinstream.codecs import Base64Keys, CloudEventCodec, KeyCodecs, PathKeys
 from twinstream.errors import UnsuitableSettings
-from twinstream.models import KeyValueConfig, StreamConfig
+from twinstream.models import KeyValueConfig, StreamConfig, evolve
 
 
 class Zipped:
@@ -439,7 +439,7 @@ async def test_what_expires_leaves_the_cache(opened, name):
     async with opened() as jet:
         config = KeyValueConfig(
             bucket=name,
-            ttl=timedelta(seconds=1),
+            ttl=timedelta(hours=1),
             limit_marker_ttl=timedelta(seconds=5),
             storage="memory",
         )
@@ -447,6 +447,7 @@ async def test_what_expires_leaves_the_cache(opened, name):
         await made.put("a", b"1")
         async with made.cached() as cache:
             assert "a" in cache
+            await made.change(lambda config: evolve(config, ttl=timedelta(seconds=1)))
 
             async def gone():
                 return "a" not in cache

@@ -146,7 +146,7 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
             await session_of(publisher).send(name.encode(), b"", odd, b"tea")
             await publisher.flush()
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-            message = await consumer.next(timeout=5)
+            message = await consumer.next(timeout=30)
             assert message is not None
             assert (message.data, dict(message.headers)) == (b"tea", {"A": "x\ny", "B": "\0"})
         finally:

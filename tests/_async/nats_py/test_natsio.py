@@ -162,13 +162,13 @@ async def test_times_to_live(server, peers, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         ours, natsio, nats_py = await made(
-            jet, peers, name, "twinstream", limit_marker_ttl=timedelta(seconds=30)
+            jet, peers, name, "twinstream", limit_marker_ttl=timedelta(seconds=300)
         )
         await ours.create("ours", b"1", ttl=1)
         natsio.create("natsio", b"1", ttl=1)
         nats_py.create("nats_py", b"1", msg_ttl=1)
         await ours.put("purged", b"1")
-        await ours.purge("purged", ttl=60)
+        await ours.purge("purged", ttl=300)
         for key in ("ours", "natsio", "nats_py"):
 
             async def expired(key=key):

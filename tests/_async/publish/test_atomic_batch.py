@@ -442,7 +442,7 @@ async def test_a_scripted_refusal_of_each_message(position):
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            batch = connection.jetstream().atomic_batch(timeout=5)
+            batch = connection.jetstream().atomic_batch(timeout=30)
 
             async def add_all():
                 async with batch:
@@ -505,10 +505,10 @@ async def test_a_commit_that_somebody_else_answers_is_not_believed():
 
     with FakeServer(script, patience=15) as fake:
         async with js.connect(fake.url) as connection:
-            batch = connection.jetstream().atomic_batch(timeout=0.5)
+            batch = connection.jetstream().atomic_batch(timeout=20)
             await batch.add("s.0", b"x")
             with pytest.raises(js.OutcomeUnknown, match="is unknown") as raised:
-                await batch.commit()
+                await batch.commit(timeout=0.5)
             assert isinstance(raised.value, AtomicBatchUnknown)
             assert raised.value.outcome is js.AtomicOutcome.UNKNOWN
             assert isinstance(raised.value.__cause__, InvalidResponse)

@@ -96,9 +96,9 @@ async def test_headers_that_begin_like_a_status_are_a_messages(server, name, lin
         await eventually(stored)
         assert dict((await stream.get_message(2, direct=True)).headers) == {"A": "1"}
         for via in ("direct", "consumer", "leader"):
-            read = stream.read(via=via, idle_timeout=5)
+            read = stream.read(via=via, idle_timeout=30)
             assert [dict(message.headers) async for message in read] == [{}, {"A": "1"}, {}]
-        assert [message.seq for message in (await stream.snapshot(idle_timeout=5)).values()] == [
+        assert [message.seq for message in (await stream.snapshot(idle_timeout=30)).values()] == [
             1,
             2,
             3,

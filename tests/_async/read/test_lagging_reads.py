@@ -144,6 +144,6 @@ async def test_backup_of_three_replicas_is_restored(cluster, name, replicated, t
             replicas = info.cluster.replicas or []
             return len(replicas) == 2 and all(each.current for each in replicas)
 
-        await eventually(settled, patience=30.0)
+        await eventually(settled)
         assert [message async for message in restored.read()] == before
         await jet.delete_stream(name)

@@ -9,7 +9,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
-from tests._async.streams import filled
+from tests._async.streams import filled, run_out
 from tests.logged import raised
 from twinstream.models import (
     ConsumerAck,
@@ -41,8 +41,7 @@ async def test_stream_events_are_typed(opened, name):
         await one.term("bad order")
         await two.nak()
         await three.ack()
-        # The server notices that a message has no deliveries left when it would deliver it.
-        await consumer.fetch(1, timeout=0.5)
+        await eventually(run_out, consumer)
         found = await taken(events, 6)
         kinds = [type(event.record) for event in found]
         assert kinds[:2] == [StreamAction, ConsumerAction]

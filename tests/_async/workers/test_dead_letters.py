@@ -11,7 +11,7 @@ import js_async as js
 from js_async.workers import DeadLetters
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
-from tests._async.streams import filled
+from tests._async.streams import filled, run_out
 from twinstream.core.workers.dead_letter import Names, stored_reason
 from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
@@ -49,7 +49,7 @@ async def collected(letters, count):
         done += await letters.collect(idle_timeout=0.1)
         return done >= count
 
-    await eventually(enough, patience=30)
+    await eventually(enough)
 
 
 async def give_up(consumer, count):
@@ -59,8 +59,7 @@ async def give_up(consumer, count):
             await message.nak()
         else:
             await message.term(f"bad {message.metadata.stream_seq}")
-    # The server notices that a message has no deliveries left when it would deliver it.
-    await consumer.fetch(1, timeout=0.2)
+    await eventually(run_out, consumer)
 
 
 async def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
@@ -217,8 +216,8 @@ async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when
             keeper = names_of(source).keeper_config()
             await failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             await give_up(await worker_of(stream), 2)
-            finished = await killed_at(jet, source, at, when)
-            await eventually(empty, quick(jet, source), failures, patience=30)
+            finished = await killed_at(jet, source, failures, at, when)
+            await eventually(empty, quick(jet, source), failures)
             found = await all_of(letters)
             assert Counter(letter.stream_seq for letter in found) == {1: 1, 2: 1}, at
             assert [letter.data for letter in sorted(found, key=by_seq)] == [b"0", b"1"]
@@ -247,11 +246,11 @@ def by_seq(letter):
     return letter.stream_seq
 
 
-async def killed_at(jet, source, at, when):
+async def killed_at(jet, source, failures, at, when):
     """Collect until killed at an operation; return whether all work was done before."""
     victim, killer = mortal(jet, at, when)
     try:
-        await quick(victim, source).collect(idle_timeout=0.3)
+        await eventually(empty, quick(victim, source), failures)
     except Killed:
         return False
     return not killer.is_dead
@@ -272,7 +271,12 @@ async def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         await letters.create()
         await give_up(await worker_of(stream), 2)
         await collected(letters, 1)
-        assert await letters.collect(idle_timeout=0.1) == 0
+
+        async def refused():
+            assert await letters.collect(idle_timeout=0.1) == 0
+            return reports
+
+        await eventually(refused)
         assert "maximum messages exceeded" in reports[0].text
         await full.change(lambda config: evolve(config, max_msgs=10))
         await collected(letters, 1)
@@ -432,8 +436,9 @@ async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         with pytest.raises(js.BadArgument, match="consumer d"):
             await letters.replay_by_reset("d")
         assert await letters.replay_by_reset("c") == 3
-        again = await consumer.fetch(4, timeout=2)
+        again = await consumer.fetch(2, timeout=30)
         assert [message.metadata.stream_seq for message in again] == [3, 4]
+        assert not await consumer.fetch(2, timeout=0.5)
         assert await all_of(letters) == []
 
 

@@ -104,7 +104,7 @@ async def test_order_is_kept_though_handlers_fail(opened, name, order):
             retry=QUICK,
         )
         async with worker:
-            await eventually(handled, worker, 36, patience=30)
+            await eventually(handled, worker, 36)
         assert not overlaps
         assert all(seqs == sorted(seqs) for seqs in done.values())
         assert sum(map(len, done.values())) == 36
@@ -156,7 +156,7 @@ async def test_failures_are_delivered_again_by_the_server(opened, name):
             jet, name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
         )
         async with worker:
-            await eventually(handled, worker, 2, patience=30)
+            await eventually(handled, worker, 2)
         assert attempts == {1: [1, 2, 3], 2: [1, 2, 3]}
         assert (worker.handled, worker.retried) == (2, 4)
         failed = [each for each in reports if isinstance(each, HandlerFailed)]
@@ -181,7 +181,7 @@ async def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
         retry = Retry(attempts=9, first=0.9, factor=1)
         worker = Worker(jet, name, config, handler, retry=retry)
         async with worker:
-            await eventually(handled, worker, 1, patience=30)
+            await eventually(handled, worker, 1)
         gaps = [after - before for before, after in pairwise(times)]
         # Never early. (Late ones are the machine's matter; the formula has its own test.)
         assert all(gap > 0.85 for gap in gaps)
@@ -217,8 +217,8 @@ async def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retent
             dead_letters=letters,
         )
         async with worker:
-            await eventually(handled, worker, 12, patience=30)
-            await eventually(skipped, letters, 3, patience=30)
+            await eventually(handled, worker, 12)
+            await eventually(skipped, letters, 3)
         assert (worker.handled, worker.rejected) == (9, 3)
         assert {number: count for number, count in tries.items() if count > 1} == {0: 3, 6: 3}
         found = {letter.stream_seq: letter async for letter in letters.letters()}
@@ -236,15 +236,15 @@ async def skipped(letters, count):
 async def test_a_long_handler_is_not_disturbed(opened, name):
     async with opened() as jet:
         await filled(jet, name, 8)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2.5))
         seen = []
 
         async def handler(message):
-            await pause(2.5)
+            await pause(5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        async with Worker(jet, name, config, handler, concurrency=4):
-            await eventually(count_is, seen, 8, patience=30)
+        async with Worker(jet, name, config, handler, concurrency=8):
+            await eventually(count_is, seen, 8)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
 

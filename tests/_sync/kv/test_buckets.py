@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed
+from tests._sync.flow import together
 from twinstream.errors import InvalidConfig, NotABucket, ValueTooLarge
 from twinstream.models import (
     Compression,
@@ -151,19 +153,24 @@ def test_what_is_missing_and_what_is_no_bucket(opened, name):
 
 
 def test_a_bucket_that_was_deleted_behind_the_handle(opened, name):
-    with opened(timeout=1) as jet:
+    with opened() as jet:
         made = bucket(jet, name)
         made.put("a", b"1")
         jet.delete_key_value(name)
-        for call in (
-            lambda: made.get("a"),
-            lambda: made.put("a", b""),
-            lambda: made.create("a", b""),
-            lambda: made.update("a", b"", 1),
-            lambda: made.delete("a", revision=1),
-        ):
+
+        def fails(call):
             with pytest.raises(js.BucketNotFound):
                 call()
+
+        # The last three try again until their timeout.
+        calls = (
+            lambda: made.get("a"),
+            lambda: made.put("a", b""),
+            lambda: made.create("a", b"", timeout=2),
+            lambda: made.update("a", b"", 1, timeout=2),
+            lambda: made.delete("a", revision=1, timeout=2),
+        )
+        together(*(partial(fails, call) for call in calls))
 
 
 def test_buckets_are_listed_and_deleted(opened, name):

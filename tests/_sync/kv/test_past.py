@@ -270,15 +270,19 @@ def test_a_history_that_was_raised(opened, name):
 @pytest.mark.parametrize("setting", ["ttl", "limit_marker_ttl"])
 def test_a_bucket_whose_values_expire(opened, name, setting):
     with opened() as jet:
-        made = bucket(jet, name, history=10, **{setting: timedelta(seconds=1)})
+        hour, second = timedelta(hours=1), timedelta(seconds=1)
+        first = hour if setting == "ttl" else second
+        made = bucket(jet, name, history=10, **{setting: first})
         made.put("a", b"1")
         assert values(made.at(1)) == {"a": b"1"}
         if setting == "ttl":
+            made.change(lambda config: evolve(config, ttl=second))
 
             def expired():
                 return not made.get_many()
 
             eventually(expired)
+            made.change(lambda config: evolve(config, ttl=hour))
         else:
             made.create("b", b"1", ttl=1)
 

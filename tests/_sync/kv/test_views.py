@@ -16,7 +16,7 @@ from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
 from twinstream.codecs import Base64Keys, CloudEventCodec, KeyCodecs, PathKeys
 from twinstream.errors import UnsuitableSettings
-from twinstream.models import KeyValueConfig, StreamConfig
+from twinstream.models import KeyValueConfig, StreamConfig, evolve
 
 
 class Zipped:
@@ -438,7 +438,7 @@ def test_what_expires_leaves_the_cache(opened, name):
     with opened() as jet:
         config = KeyValueConfig(
             bucket=name,
-            ttl=timedelta(seconds=1),
+            ttl=timedelta(hours=1),
             limit_marker_ttl=timedelta(seconds=5),
             storage="memory",
         )
@@ -446,6 +446,7 @@ def test_what_expires_leaves_the_cache(opened, name):
         made.put("a", b"1")
         with made.cached() as cache:
             assert "a" in cache
+            made.change(lambda config: evolve(config, ttl=timedelta(seconds=1)))
 
             def gone():
                 return "a" not in cache

@@ -162,13 +162,13 @@ def test_times_to_live(server, peers, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         ours, natsio, nats_py = made(
-            jet, peers, name, "twinstream", limit_marker_ttl=timedelta(seconds=30)
+            jet, peers, name, "twinstream", limit_marker_ttl=timedelta(seconds=300)
         )
         ours.create("ours", b"1", ttl=1)
         natsio.create("natsio", b"1", ttl=1)
         nats_py.create("nats_py", b"1", msg_ttl=1)
         ours.put("purged", b"1")
-        ours.purge("purged", ttl=60)
+        ours.purge("purged", ttl=300)
         for key in ("ours", "natsio", "nats_py"):
 
             def expired(key=key):

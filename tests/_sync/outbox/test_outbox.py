@@ -53,6 +53,13 @@ def stored(stream):
     return [stream.get_message(seq) for seq in range(1, last + 1)]
 
 
+def in_vain(relay, reason):
+    """Return whether a short flush ends for this reason. On a busy machine, it may end before."""
+    with pytest.raises(js.RequestTimeout) as caught:
+        relay.flush(timeout=0.2)
+    return reason in str(caught.value)
+
+
 def test_files_that_a_relay_creates_are_private(opened, name, path):
     with opened() as jet:
         made(jet, name)
@@ -261,8 +268,7 @@ def test_one_relay_at_a_time(opened, name, path):
         assert other.claim()
         reports = []
         relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
-        with pytest.raises(js.RequestTimeout, match="another relay works"):
-            relay.flush(timeout=0.2)
+        eventually(in_vain, relay, "another relay works")
         assert "another relay" in str(reports[0])
         other.release()
         assert relay.flush(timeout=60) == 1
@@ -438,9 +444,12 @@ def test_a_missing_stream_is_waited_for(opened, name, path):
             reports.append(report)
 
         relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
-        with pytest.raises(js.RequestTimeout, match="stream not found"):
-            relay.flush(timeout=0.3)
-        assert len(reports) > 1
+
+        def tries_again():
+            reports.clear()
+            return in_vain(relay, "stream not found") and len(reports) > 1
+
+        eventually(tries_again)
         made(jet, name)
         assert relay.flush(timeout=60) == 1
 
@@ -520,8 +529,7 @@ def test_a_locked_database_is_waited_for(opened, name, path, tuned):
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN EXCLUSIVE")
             relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
-            with pytest.raises(js.RequestTimeout, match="cannot be used now: database is locked"):
-                relay.flush(timeout=0.2)
+            eventually(in_vain, relay, "cannot be used now: database is locked")
             db.execute("COMMIT")
             relay.start()
 

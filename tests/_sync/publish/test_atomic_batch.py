@@ -441,7 +441,7 @@ def test_a_scripted_refusal_of_each_message(position):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            batch = connection.jetstream().atomic_batch(timeout=5)
+            batch = connection.jetstream().atomic_batch(timeout=30)
 
             def add_all():
                 with batch:
@@ -504,10 +504,10 @@ def test_a_commit_that_somebody_else_answers_is_not_believed():
 
     with FakeServer(script, patience=15) as fake:
         with js.connect(fake.url) as connection:
-            batch = connection.jetstream().atomic_batch(timeout=0.5)
+            batch = connection.jetstream().atomic_batch(timeout=20)
             batch.add("s.0", b"x")
             with pytest.raises(js.OutcomeUnknown, match="is unknown") as raised:
-                batch.commit()
+                batch.commit(timeout=0.5)
             assert isinstance(raised.value, AtomicBatchUnknown)
             assert raised.value.outcome is js.AtomicOutcome.UNKNOWN
             assert isinstance(raised.value.__cause__, InvalidResponse)

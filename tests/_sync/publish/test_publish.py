@@ -122,10 +122,19 @@ def test_subject_without_a_stream_is_distinguished(opened, name):
 def test_stream_without_acknowledgements_is_distinguished(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name], no_ack=True))
-        with pytest.raises(js.RequestTimeout, match=f"stream {name} has no_ack") as caught:
-            jet.publish(name, timeout=1)
-        assert type(caught.value.__cause__) is js.NoResponders
-        assert (stream.info()).state.messages == 1
+        sent = 0
+
+        def explained():
+            nonlocal sent
+            sent += 1
+            with pytest.raises(js.RequestTimeout) as caught:
+                jet.publish(name, timeout=1)
+            # On a busy machine, there may be no time left for the explanation.
+            return f"stream {name} has no_ack" in str(caught.value) and caught.value
+
+        error = eventually(explained)
+        assert type(error.__cause__) is js.NoResponders
+        assert (stream.info()).state.messages == sent
 
 
 def test_headers_arrive_as_they_were_given(opened, name):
@@ -559,11 +568,11 @@ def test_a_stream_raises_a_ttl_to_that_of_its_markers(opened, name):
         subjects=[f"{name}.>"],
         allow_msg_ttl=True,
         allow_rollup_hdrs=True,
-        subject_delete_marker_ttl=timedelta(seconds=30),
+        subject_delete_marker_ttl=timedelta(seconds=300),
     )
     with opened() as jet:
         stream = jet.create_stream(config)
-        for ttl in (1, 60):
+        for ttl in (1, 600):
             jet.publish(f"{name}.a", ttl=ttl)
         lives = [(stream.get_message(seq)).headers["Nats-TTL"] for seq in (1, 2)]
-        assert lives == ["30", "60"]
+        assert lives == ["300", "600"]

@@ -97,9 +97,9 @@ def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
         eventually(stored)
         assert dict((stream.get_message(2, direct=True)).headers) == {"A": "1"}
         for via in ("direct", "consumer", "leader"):
-            read = stream.read(via=via, idle_timeout=5)
+            read = stream.read(via=via, idle_timeout=30)
             assert [dict(message.headers) for message in read] == [{}, {"A": "1"}, {}]
-        assert [message.seq for message in (stream.snapshot(idle_timeout=5)).values()] == [
+        assert [message.seq for message in (stream.snapshot(idle_timeout=30)).values()] == [
             1,
             2,
             3,

@@ -145,6 +145,6 @@ def test_backup_of_three_replicas_is_restored(cluster, name, replicated, tmp_pat
             replicas = info.cluster.replicas or []
             return len(replicas) == 2 and all(each.current for each in replicas)
 
-        eventually(settled, patience=30.0)
+        eventually(settled)
         assert [message for message in restored.read()] == before
         jet.delete_stream(name)

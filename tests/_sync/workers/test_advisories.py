@@ -10,7 +10,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
-from tests._sync.streams import filled
+from tests._sync.streams import filled, run_out
 from tests.logged import raised
 from twinstream.models import (
     ConsumerAck,
@@ -42,8 +42,7 @@ def test_stream_events_are_typed(opened, name):
         one.term("bad order")
         two.nak()
         three.ack()
-        # The server notices that a message has no deliveries left when it would deliver it.
-        consumer.fetch(1, timeout=0.5)
+        eventually(run_out, consumer)
         found = taken(events, 6)
         kinds = [type(event.record) for event in found]
         assert kinds[:2] == [StreamAction, ConsumerAction]

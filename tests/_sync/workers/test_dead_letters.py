@@ -12,7 +12,7 @@ import js_sync as js
 from js_sync.workers import DeadLetters
 from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
 from tests._sync.flow import eventually
-from tests._sync.streams import filled
+from tests._sync.streams import filled, run_out
 from twinstream.core.workers.dead_letter import Names, stored_reason
 from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
@@ -50,7 +50,7 @@ def collected(letters, count):
         done += letters.collect(idle_timeout=0.1)
         return done >= count
 
-    eventually(enough, patience=30)
+    eventually(enough)
 
 
 def give_up(consumer, count):
@@ -60,8 +60,7 @@ def give_up(consumer, count):
             message.nak()
         else:
             message.term(f"bad {message.metadata.stream_seq}")
-    # The server notices that a message has no deliveries left when it would deliver it.
-    consumer.fetch(1, timeout=0.2)
+    eventually(run_out, consumer)
 
 
 def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
@@ -218,8 +217,8 @@ def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
             keeper = names_of(source).keeper_config()
             failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             give_up(worker_of(stream), 2)
-            finished = killed_at(jet, source, at, when)
-            eventually(empty, quick(jet, source), failures, patience=30)
+            finished = killed_at(jet, source, failures, at, when)
+            eventually(empty, quick(jet, source), failures)
             found = all_of(letters)
             assert Counter(letter.stream_seq for letter in found) == {1: 1, 2: 1}, at
             assert [letter.data for letter in sorted(found, key=by_seq)] == [b"0", b"1"]
@@ -248,11 +247,11 @@ def by_seq(letter):
     return letter.stream_seq
 
 
-def killed_at(jet, source, at, when):
+def killed_at(jet, source, failures, at, when):
     """Collect until killed at an operation; return whether all work was done before."""
     victim, killer = mortal(jet, at, when)
     try:
-        quick(victim, source).collect(idle_timeout=0.3)
+        eventually(empty, quick(victim, source), failures)
     except Killed:
         return False
     return not killer.is_dead
@@ -273,7 +272,12 @@ def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         letters.create()
         give_up(worker_of(stream), 2)
         collected(letters, 1)
-        assert letters.collect(idle_timeout=0.1) == 0
+
+        def refused():
+            assert letters.collect(idle_timeout=0.1) == 0
+            return reports
+
+        eventually(refused)
         assert "maximum messages exceeded" in reports[0].text
         full.change(lambda config: evolve(config, max_msgs=10))
         collected(letters, 1)
@@ -433,8 +437,9 @@ def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         with pytest.raises(js.BadArgument, match="consumer d"):
             letters.replay_by_reset("d")
         assert letters.replay_by_reset("c") == 3
-        again = consumer.fetch(4, timeout=2)
+        again = consumer.fetch(2, timeout=30)
         assert [message.metadata.stream_seq for message in again] == [3, 4]
+        assert not consumer.fetch(2, timeout=0.5)
         assert all_of(letters) == []
 
 

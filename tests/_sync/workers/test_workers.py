@@ -105,7 +105,7 @@ def test_order_is_kept_though_handlers_fail(opened, name, order):
             retry=QUICK,
         )
         with worker:
-            eventually(handled, worker, 36, patience=30)
+            eventually(handled, worker, 36)
         assert not overlaps
         assert all(seqs == sorted(seqs) for seqs in done.values())
         assert sum(map(len, done.values())) == 36
@@ -157,7 +157,7 @@ def test_failures_are_delivered_again_by_the_server(opened, name):
             jet, name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
         )
         with worker:
-            eventually(handled, worker, 2, patience=30)
+            eventually(handled, worker, 2)
         assert attempts == {1: [1, 2, 3], 2: [1, 2, 3]}
         assert (worker.handled, worker.retried) == (2, 4)
         failed = [each for each in reports if isinstance(each, HandlerFailed)]
@@ -182,7 +182,7 @@ def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
         retry = Retry(attempts=9, first=0.9, factor=1)
         worker = Worker(jet, name, config, handler, retry=retry)
         with worker:
-            eventually(handled, worker, 1, patience=30)
+            eventually(handled, worker, 1)
         gaps = [after - before for before, after in pairwise(times)]
         # Never early. (Late ones are the machine's matter; the formula has its own test.)
         assert all(gap > 0.85 for gap in gaps)
@@ -218,8 +218,8 @@ def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retention, o
             dead_letters=letters,
         )
         with worker:
-            eventually(handled, worker, 12, patience=30)
-            eventually(skipped, letters, 3, patience=30)
+            eventually(handled, worker, 12)
+            eventually(skipped, letters, 3)
         assert (worker.handled, worker.rejected) == (9, 3)
         assert {number: count for number, count in tries.items() if count > 1} == {0: 3, 6: 3}
         found = {letter.stream_seq: letter for letter in letters.letters()}
@@ -237,15 +237,15 @@ def skipped(letters, count):
 def test_a_long_handler_is_not_disturbed(opened, name):
     with opened() as jet:
         filled(jet, name, 8)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2.5))
         seen = []
 
         def handler(message):
-            pause(2.5)
+            pause(5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        with Worker(jet, name, config, handler, concurrency=4):
-            eventually(count_is, seen, 8, patience=30)
+        with Worker(jet, name, config, handler, concurrency=8):
+            eventually(count_is, seen, 8)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
 
