@@ -133,7 +133,7 @@ async def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         await consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            await consuming.wait(timeout=10)
+            await consuming.wait(timeout=60)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = await consumer.fetch(6, timeout=5)
@@ -248,7 +248,7 @@ async def test_it_ends_after_as_many_as_were_wanted(opened, name):
             await message.ack()
 
         async with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            await consuming.wait(timeout=10)
+            await consuming.wait(timeout=60)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         await eventually(settled, consumer, 60)

@@ -95,7 +95,7 @@ async def test_a_short_cut_costs_nothing(server, name, tuned):
 async def test_a_lock_survives_its_server(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
             async with locks.lock("a", ttl=120).acquire() as lease:
                 server.kill()
                 server.restart()
@@ -112,7 +112,7 @@ async def test_a_lock_survives_its_server(server_factory, name):
 async def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            place = Coordination(connection.jetstream(timeout=20), name, create=True)
+            place = Coordination(connection.jetstream(timeout=60), name, create=True)
             wish = {
                 "lock": lambda: place.lock("a", ttl=2),
                 "semaphore": lambda: place.semaphore("a", 1, ttl=2),
@@ -153,14 +153,14 @@ async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, nam
     for attempt in attempts(2):
         with attempt, Proxy(server.url) as proxy:
             async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-                place = Coordination(near.jetstream(timeout=20), name)
+                place = Coordination(near.jetstream(timeout=60), name)
 
                 async def silence():
                     proxy.black_hole = True
 
                 # The server's time is requested after an attempt that the holder blocked.
                 disturbed = Disturbed(api_of(connection.jetstream()).transport)
-                locks = Coordination(disturbed.jetstream(timeout=20), name, create=True)
+                locks = Coordination(disturbed.jetstream(timeout=60), name, create=True)
                 await locks.lock("a").holder()
                 disturbed.expect(r"STREAM\.INFO", after=silence)
                 held = "lock a: not free in time: held by"
@@ -174,13 +174,13 @@ async def test_a_request_without_time_does_not_hide_that_work_is_running(server,
     for attempt in attempts(2):
         with attempt, Proxy(server.url) as proxy:
             async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-                place = Coordination(near.jetstream(timeout=20), name)
+                place = Coordination(near.jetstream(timeout=60), name)
 
                 async def silence():
                     proxy.black_hole = True
 
                 disturbed = Disturbed(api_of(connection.jetstream()).transport)
-                far = Coordination(disturbed.jetstream(timeout=20), name, create=True)
+                far = Coordination(disturbed.jetstream(timeout=60), name, create=True)
                 await far.once("a").result()
                 disturbed.expect(r"\.GET\.", after=silence)
                 async with place.lock("a", ttl=60).acquire():
@@ -192,7 +192,7 @@ async def test_a_request_without_time_does_not_hide_that_work_is_running(server,
 async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
             lease = await locks.lock("a", ttl=2).acquire()
             server.pause()
             lost = await lease.wait_lost(timeout=30)
@@ -332,7 +332,7 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
         with attempt:
             async with scripted(script, request_timeout=0.3) as connection:
                 locks = Coordination(connection.jetstream(), "L")
-                async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
+                async with locks.lock("a", ttl=3600).acquire(timeout=60) as lease:
                     assert lease.token == 7
                     assert lease.is_held
 
@@ -450,7 +450,7 @@ async def test_a_former_leader_does_not_end_a_lease(kept):
             async with js.connect(fake.url) as connection:
                 locks = Coordination(connection.jetstream(), "L")
                 # The lease is renewed after a second, and valid for three.
-                lease = await locks.lock("a", ttl=4).acquire(timeout=5)
+                lease = await locks.lock("a", ttl=4).acquire(timeout=60)
                 if kept:
                     await eventually(renewed)
                     assert (lease.is_held, lease.lost) == (True, None)
@@ -475,7 +475,7 @@ async def test_a_former_leader_does_not_confirm_a_release():
         with attempt, FakeServer(script) as fake:
             async with js.connect(fake.url) as connection:
                 locks = Coordination(connection.jetstream(), "L")
-                lease = await locks.lock("a", ttl=3600).acquire(timeout=5)
+                lease = await locks.lock("a", ttl=3600).acquire(timeout=60)
                 assert await lease.release(timeout=30)
             assert len(fake.operations(r"MSG\.DELETE")) == 2
 
@@ -598,10 +598,10 @@ async def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
     watch = KeyValueWatch()
     async with js.connect(cluster.url, reconnect=PATIENT) as other:
-        jet = other.jetstream(timeout=20)
+        jet = other.jetstream(timeout=60)
         await jet.create_stream(Coordination.stream_config(name, replicas=3))
         links = [await js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
-        locks = [Coordination(link.jetstream(timeout=20), name) for link in links]
+        locks = [Coordination(link.jetstream(timeout=60), name) for link in links]
 
         async def chaos():
             while len(watch.visits) < wanted:

@@ -134,7 +134,7 @@ def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            consuming.wait(timeout=10)
+            consuming.wait(timeout=60)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = consumer.fetch(6, timeout=5)
@@ -249,7 +249,7 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
             message.ack()
 
         with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            consuming.wait(timeout=10)
+            consuming.wait(timeout=60)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         eventually(settled, consumer, 60)
