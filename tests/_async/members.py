@@ -21,6 +21,7 @@ from twinstream.models import (
 )
 
 __all__ = [
+    "CALM",
     "PATIENT",
     "QUICK",
     "STRICT",
@@ -35,16 +36,25 @@ __all__ = [
 ]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
+# No pause of a busy machine lets a message come again, or another instance be pinned.
+CALM = ConsumerConfig(ack_wait=timedelta(seconds=60))
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
 
 
 class Seen:
-    """The messages that the handlers of all members handled, in this order."""
+    """The messages that the handlers of all members handled, in this order.
 
-    def __init__(self, name):
+    An acknowledgement is confirmed within `patience` seconds; one that is sent to a consumer that
+    is just deleted is never confirmed.
+    """
+
+    def __init__(self, name, patience=60):
         self._name = name
+        self._patience = patience
         self.finished = []
+        self.ended = set()
+        """The numbers of the messages whose handler has ended, after the acknowledgement."""
         self.by = {}
         self.last = {}
         """The highest number in each partition."""
@@ -77,9 +87,11 @@ class Seen:
             self.by.setdefault(number, member)
             self.copies.setdefault(number, set()).add(message.metadata.stream_seq)
             self.last[message.partition] = max(number, self.last.get(message.partition, 0))
-            if confirmed:
-                # Short: one that is sent to a consumer that is just deleted is never confirmed.
-                await message.double_ack(timeout=2)
+            try:
+                if confirmed:
+                    await message.double_ack(timeout=self._patience)
+            finally:
+                self.ended.add(number)
 
         return handle
 
@@ -166,10 +178,10 @@ async def static(jet, name, *members, partitions=10, **settings):
 
 
 async def consumed(seen, count, patience=60):
-    """Wait until `count` messages were handled."""
+    """Wait until the handlers of `count` messages have ended."""
 
     async def enough():
-        return len(seen.numbers) >= count
+        return len(seen.ended) >= count
 
     await eventually(enough, patience=patience)
 
@@ -213,7 +225,7 @@ class Members:
     async def start(self, server, name, member, seen, config=QUICK, kind="elastic", **options):
         """Return a new member, which works."""
         connection = await js.connect(server.url, **options)
-        jet, reports = connection.jetstream(timeout=10), []
+        jet, reports = connection.jetstream(timeout=60), []
         kinds = {"elastic": ElasticGroup, "static": StaticGroup}
         worker = kinds[kind](jet, name, "g").worker(
             member, seen.handler(member), config=config, on_report=reports.append
@@ -239,7 +251,7 @@ class Member:
         self._is_over = True
         await self.connection.close()
         with pytest.raises(js.TwinstreamError):
-            await self.worker.wait(timeout=20)
+            await self.worker.wait(timeout=60)
 
     async def stop(self):
         """End the member, if it was not ended before."""

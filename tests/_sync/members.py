@@ -22,6 +22,7 @@ from twinstream.models import (
 )
 
 __all__ = [
+    "CALM",
     "PATIENT",
     "QUICK",
     "STRICT",
@@ -36,16 +37,25 @@ __all__ = [
 ]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
+# No pause of a busy machine lets a message come again, or another instance be pinned.
+CALM = ConsumerConfig(ack_wait=timedelta(seconds=60))
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
 
 
 class Seen:
-    """The messages that the handlers of all members handled, in this order."""
+    """The messages that the handlers of all members handled, in this order.
 
-    def __init__(self, name):
+    An acknowledgement is confirmed within `patience` seconds; one that is sent to a consumer that
+    is just deleted is never confirmed.
+    """
+
+    def __init__(self, name, patience=60):
         self._name = name
+        self._patience = patience
         self.finished = []
+        self.ended = set()
+        """The numbers of the messages whose handler has ended, after the acknowledgement."""
         self.by = {}
         self.last = {}
         """The highest number in each partition."""
@@ -78,9 +88,11 @@ class Seen:
             self.by.setdefault(number, member)
             self.copies.setdefault(number, set()).add(message.metadata.stream_seq)
             self.last[message.partition] = max(number, self.last.get(message.partition, 0))
-            if confirmed:
-                # Short: one that is sent to a consumer that is just deleted is never confirmed.
-                message.double_ack(timeout=2)
+            try:
+                if confirmed:
+                    message.double_ack(timeout=self._patience)
+            finally:
+                self.ended.add(number)
 
         return handle
 
@@ -167,10 +179,10 @@ def static(jet, name, *members, partitions=10, **settings):
 
 
 def consumed(seen, count, patience=60):
-    """Wait until `count` messages were handled."""
+    """Wait until the handlers of `count` messages have ended."""
 
     def enough():
-        return len(seen.numbers) >= count
+        return len(seen.ended) >= count
 
     eventually(enough, patience=patience)
 
@@ -214,7 +226,7 @@ class Members:
     def start(self, server, name, member, seen, config=QUICK, kind="elastic", **options):
         """Return a new member, which works."""
         connection = js.connect(server.url, **options)
-        jet, reports = connection.jetstream(timeout=10), []
+        jet, reports = connection.jetstream(timeout=60), []
         kinds = {"elastic": ElasticGroup, "static": StaticGroup}
         worker = kinds[kind](jet, name, "g").worker(
             member, seen.handler(member), config=config, on_report=reports.append
@@ -240,7 +252,7 @@ class Member:
         self._is_over = True
         self.connection.close()
         with pytest.raises(js.TwinstreamError):
-            self.worker.wait(timeout=20)
+            self.worker.wait(timeout=60)
 
     def stop(self):
         """End the member, if it was not ended before."""

@@ -29,6 +29,8 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["AckProgress"]
 
+# How many times in an ack_wait progress is reported.
+_REPORTS: Final = 3
 # A multiple of ack_wait. If no caller takes or waits for a message for this time, the progress of
 # buffered messages is no longer reported, so that the server redelivers them.
 _PATIENCE: Final = 5
@@ -144,7 +146,7 @@ class AckProgress:
         """Report progress every third of ack_wait, until the iterator or connection is closed."""
         while True:
             ack_wait = self._ready.ack_wait or 0.0
-            if await self._woken.sleep(Deadline.after(ack_wait / 3)):
+            if await self._woken.sleep(Deadline.after(ack_wait / _REPORTS)):
                 self._woken.clear()
                 ack_wait = self._ready.ack_wait or 0.0
             if self._ended:

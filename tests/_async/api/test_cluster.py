@@ -39,7 +39,7 @@ async def answered(call, *args, **options):
                 return False
             raise
 
-    return await eventually(attempt, patience=40)
+    return await eventually(attempt, patience=120)
 
 
 async def led(handle):
@@ -53,7 +53,7 @@ async def led(handle):
         followers = cluster.replicas or []
         return cluster.leader if all(each.current for each in followers) else None
 
-    return await eventually(look, patience=40)
+    return await eventually(look, patience=120)
 
 
 def others(info):
@@ -69,33 +69,33 @@ async def test_leaders_step_down_in_favour_of_somebody(cluster, name):
         consumer = await answered(stream.create_consumer, ConsumerConfig(durable_name="c"))
         for handle, call in ((stream, stream.replicas.step_down), (consumer, consumer.step_down)):
             await led(handle)
-            wanted = others(await handle.info())[0]
+            wanted = others(await handle.info(timeout=60))[0]
             await answered(call, preferred=wanted)
 
             async def took_over(handle=handle, wanted=wanted):
                 return await led(handle) == wanted
 
-            await eventually(took_over, patience=40)
+            await eventually(took_over, patience=120)
             before = await led(handle)
             await answered(call)
 
             async def another(handle=handle, before=before):
                 return await led(handle) != before
 
-            await eventually(another, patience=40)
+            await eventually(another, patience=120)
         with pytest.raises(js.JetStreamError, match="nobody-here"):
-            await stream.replicas.step_down(preferred="nobody-here")
+            await stream.replicas.step_down(preferred="nobody-here", timeout=60)
         with pytest.raises(js.JetStreamError, match=r"(?i)peer"):
-            await stream.replicas.remove("nobody-here")
-        await jet.publish(name)
-        await jet.delete_stream(name)
+            await stream.replicas.remove("nobody-here", timeout=60)
+        await jet.publish(name, timeout=60)
+        await jet.delete_stream(name, timeout=60)
 
 
 async def test_what_another_client_created_is_reached_at_once(cluster, name):
     """The server of the other client may learn of the leaders some milliseconds later."""
     here, there = cluster.servers[0].url, cluster.servers[1].url
     async with js.connect(here) as connection, js.connect(there) as other:
-        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+        jet, far = connection.jetstream(timeout=60), other.jetstream(timeout=60)
 
         def config(stream):
             return StreamConfig(name=stream, subjects=[f"{stream}.>"], num_replicas=3)
@@ -117,7 +117,7 @@ async def test_what_another_client_created_is_reached_at_once(cluster, name):
 async def test_what_another_client_created_is_written_and_reset_at_once(cluster, name):
     here, there = cluster.servers[0].url, cluster.servers[1].url
     async with js.connect(here) as connection, js.connect(there) as other:
-        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+        jet, far = connection.jetstream(timeout=60), other.jetstream(timeout=60)
         for number in range(10):
             stream = f"{name}{number}"
             config = StreamConfig(
@@ -139,16 +139,16 @@ async def test_replica_is_removed_and_replaced(cluster, name):
         stream = await answered(jet.create_stream, config)
         leader = await led(stream)
         (follower,) = others(stream.cached_info)
-        await jet.publish(name, b"kept")
+        await jet.publish(name, b"kept", timeout=60)
         await answered(stream.replicas.remove, follower)
 
         async def moved():
             return await led(stream) and others(stream.cached_info) not in ([], [follower])
 
-        await eventually(moved, patience=40)
+        await eventually(moved, patience=120)
         assert leader not in others(stream.cached_info)
-        assert (await stream.get_message(1)).data == b"kept"
-        await jet.delete_stream(name)
+        assert (await stream.get_message(1, timeout=60)).data == b"kept"
+        await jet.delete_stream(name, timeout=60)
 
 
 @pytest.fixture
@@ -181,14 +181,14 @@ async def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name
         with pytest.raises(js.RequestTimeout, match="system account"):
             await app.jetstream(timeout=0.3).cluster.step_down()
         stream = await answered(jet.create_stream, StreamConfig(name=name, subjects=[name]))
-        await jet.publish(name, b"kept")
+        await jet.publish(name, b"kept", timeout=60)
         before = await led(stream)
         await answered(meta.move_stream, "APP", name, server=before)
 
-        await eventually(settled_elsewhere, stream, before, patience=40)
-        assert (await stream.get_message(1)).data == b"kept"
+        await eventually(settled_elsewhere, stream, before, patience=120)
+        assert (await stream.get_message(1, timeout=60)).data == b"kept"
         with pytest.raises(js.JetStreamError, match="not in progress"):
-            await meta.cancel_move("APP", name)
+            await meta.cancel_move("APP", name, timeout=60)
         await answered(meta.step_down)
         with pytest.raises(js.JetStreamError):
             await answered(meta.remove_server, "nobody-here")
@@ -201,7 +201,7 @@ async def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name
         async def empty():
             return [each async for each in jet.stream_names()] == []
 
-        await eventually(empty, patience=40)
+        await eventually(empty, patience=120)
 
 
 async def settled_elsewhere(stream, before):
@@ -229,7 +229,7 @@ async def evacuated(servers, stream, meta):
     for step in (stream.replicas.evacuate, meta.evacuate_server):
         before = await led(stream)
         await answered(step, before)
-        await eventually(settled_elsewhere, stream, before, patience=40)
+        await eventually(settled_elsewhere, stream, before, patience=120)
     with pytest.raises(js.JetStreamError, match="not in progress"):
         await answered(stream.replicas.cancel_move)
     with pytest.raises(js.JetStreamError, match="leader is known"):

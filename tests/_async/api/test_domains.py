@@ -51,7 +51,7 @@ async def reachable(jet):
 @pytest.mark.parametrize("domain", ["hub", "leaf"])
 async def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain):
     async with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         await reachable(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=1)
         await near.create_stream(config)
@@ -76,15 +76,15 @@ async def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, 
 
 async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
     async with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         await reachable(far)
         here = Coordination(near, name, create=True)
         # Sequences differ from here on.
-        async with here.lock("earlier").acquire(timeout=20):
+        async with here.lock("earlier").acquire(timeout=60):
             pass
         there = Coordination(far, name, create=True)
         for number in range(ROUNDS):
-            async with there.lock(f"door{number}").acquire(timeout=20) as lease:
+            async with there.lock(f"door{number}").acquire(timeout=60) as lease:
                 [taken] = [each async for each in there.held("lock")]
                 assert (taken.name, taken.record.seq) == (f"door{number}", lease.token)
 
@@ -92,7 +92,7 @@ async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
 @pytest.mark.parametrize("by", ["subject", "id"])
 async def test_storage_in_another_domain_does_not_count(leaf, name, by):
     async with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         await reachable(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"])
         await near.create_stream(config)
@@ -114,7 +114,7 @@ async def test_storage_in_another_domain_does_not_count(leaf, name, by):
 
 async def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name):
     async with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         await reachable(far)
         config = ObjectStoreConfig(bucket=name, storage="memory")
         store = await far.create_object_store(config)

@@ -18,6 +18,7 @@ from tests._async.scripted import scripted
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
+from tests.stalls import attempts
 from twinstream.core.server_faults.delays import SPREADING
 from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
@@ -180,11 +181,12 @@ async def test_missing_leader_is_reported_at_the_deadline():
             if "STREAM.INFO" in request.line:
                 peer.answer(request, NO_LEADER)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.JetStreamError, match="no leader"):
-                await connection.jetstream(timeout=1.5).get_stream("S")
-        assert len(server.operations("STREAM.INFO")) > 1
+    for attempt in attempts(1.5):
+        with attempt, FakeServer(script) as server:
+            async with js.connect(server.url) as connection:
+                with pytest.raises(js.JetStreamError, match="no leader"):
+                    await connection.jetstream(timeout=1.5).get_stream("S")
+            assert len(server.operations("STREAM.INFO")) > 1
 
 
 async def test_a_missing_leader_is_the_cause_of_a_later_timeout():
@@ -194,11 +196,13 @@ async def test_a_missing_leader_is_the_cause_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    async with scripted(script) as connection:
-        stream = connection.jetstream().bind_stream("S")
-        with pytest.raises(js.RequestTimeout) as caught:
-            await stream.info(timeout=0.5)
-        assert "no leader" in str(caught.value.__cause__)
+    for attempt in attempts(0.5):
+        with attempt:
+            async with scripted(script) as connection:
+                stream = connection.jetstream().bind_stream("S")
+                with pytest.raises(js.RequestTimeout) as caught:
+                    await stream.info(timeout=0.5)
+                assert "no leader" in str(caught.value.__cause__)
 
 
 async def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
@@ -211,10 +215,14 @@ async def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
         # No response to the next attempt.
         peer.until_left()
 
-    async with scripted(script) as connection:
-        stream = connection.jetstream().bind_stream("S")
-        with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
-            await stream.info(confirmed=True, timeout=0.5)
+    for attempt in attempts(0.5):
+        with attempt:
+            async with scripted(script) as connection:
+                stream = connection.jetstream().bind_stream("S")
+                with pytest.raises(
+                    js.RequestTimeout, match="no answer of its leader in time; last:"
+                ):
+                    await stream.info(confirmed=True, timeout=0.5)
 
 
 async def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkeypatch):
@@ -229,11 +237,12 @@ async def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkey
         peer.until_left()
 
     monkeypatch.setattr(api, "sleep", late)
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            with pytest.raises(js.JetStreamError, match="no leader"):
-                await connection.jetstream(timeout=1.5).get_stream("S")
-        assert len(server.operations("STREAM.INFO")) == 1
+    for attempt in attempts(1.5):
+        with attempt, FakeServer(script) as server:
+            async with js.connect(server.url) as connection:
+                with pytest.raises(js.JetStreamError, match="no leader"):
+                    await connection.jetstream(timeout=1.5).get_stream("S")
+            assert len(server.operations("STREAM.INFO")) == 1
 
 
 async def test_stream_that_the_cluster_does_not_know_yet_is_found():
@@ -296,7 +305,7 @@ async def times_out(call):
 async def test_what_may_not_happen_twice_is_sent_once():
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        peer.until_left(timeout=20)
+        peer.until_left(timeout=60)
 
     config = ConsumerConfig(durable_name="c")
     with FakeServer(script) as server:

@@ -74,7 +74,7 @@ async def test_single_calls_work(opened, server, name):
         assert (await made.get("b")).value == b"3"
         _, consumer = await filled(jet, name)
         for number in range(3):
-            [message] = await consumer.fetch(1, timeout=5)
+            [message] = await consumer.fetch(1, timeout=60)
             await message.ack()
             assert message.data == b"%d" % number
 

@@ -83,7 +83,7 @@ async def test_stream_is_restored_unchanged(opened, name, tmp_path):
         assert await content(restored) == before
         worker = await restored.get_consumer("worker")
         assert (await worker.info()).ack_floor.stream_seq == 11
-        [message] = await worker.fetch(1, timeout=10)
+        [message] = await worker.fetch(1, timeout=60)
         assert message.metadata.stream_seq == 12
 
 

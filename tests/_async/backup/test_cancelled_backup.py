@@ -89,7 +89,7 @@ async def test_a_backup_may_be_cancelled_at_each_step_aside(server, tmp_path):
     threads = CancellingThread(interloper)
     interloper.loop.set_default_executor(threads)
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name="COPIED", subjects=["copied.>"]))
         await jet.publish("copied.1", b"one")
         for step in itertools.count(1):
@@ -122,7 +122,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path):
     threads = CancellingThread(interloper)
     interloper.loop.set_default_executor(threads)
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name="BACK", subjects=["back.>"]))
         await jet.publish("back.1", b"one")
         await copied(jet, stream.name, tmp_path / "copy")
@@ -143,7 +143,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path):
 async def test_cancelled_restore_leaves_no_partial_stream_in_a_cluster(cluster, tmp_path, way):
     """Nodes of 2.15 keep the name of a requested restore forever."""
     async with js.connect(cluster.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         config = StreamConfig(name="HALF", subjects=["half.>"], num_replicas=3)
         stream = await jet.create_stream(config)
         await jet.publish("half.1", os.urandom(50_000))
@@ -221,7 +221,7 @@ async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer
 async def test_backup_cancelled_during_rename_is_complete(server, tmp_path):
     interloper = Interloper()
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name="PLACED", subjects=["placed.>"]))
         await copied(jet, stream.name, tmp_path / "copy")
         await jet.publish("placed.1", b"one")

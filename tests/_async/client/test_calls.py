@@ -38,7 +38,7 @@ def creation(name):
 async def test_each_call_is_reported_once_at_its_end(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(
             StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
         )
@@ -72,15 +72,15 @@ async def test_each_call_is_reported_once_at_its_end(server, name):
 async def test_pulls_and_acknowledgements_are_no_calls(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name=name))
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(2):
             await jet.publish(name, b"x")
         reported.clear()
-        [first, second] = await consumer.fetch(2, timeout=10)
+        [first, second] = await consumer.fetch(2, timeout=60)
         await first.ack()
-        assert await second.double_ack(timeout=10)
+        assert await second.double_ack(timeout=60)
         await connection.publish(name, b"core")
         await connection.flush()
         assert reported == []
@@ -89,7 +89,7 @@ async def test_pulls_and_acknowledgements_are_no_calls(server, name):
 async def test_failure_is_reported_as_raised(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.StreamNotFound) as missing:
             await jet.get_stream(name)
         subject = f"$JS.API.STREAM.INFO.{name}"
@@ -135,7 +135,7 @@ async def test_what_is_refused_before_it_is_sent_is_no_call(server):
 async def test_repeats_of_a_message_count_as_one_call(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.NoStream) as unheard:
             await jet.publish(name, retry_wait=0.01)
         *asked, call = reported
@@ -171,7 +171,7 @@ async def test_repeats_of_a_request_count_as_one_call():
 async def test_messages_in_flight_together_are_reported_separately(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         subjects = [f"{name}.{number}" for number in range(50)]
         good = [(subject, b"123") for subject in subjects]
@@ -198,7 +198,7 @@ async def test_messages_in_flight_together_are_reported_separately(server, name)
 async def test_batches_and_counters_are_reported(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_atomic=True))
         reported.clear()
         async with jet.atomic_batch() as batch:
@@ -231,7 +231,7 @@ async def test_failing_callback_does_not_fail_the_call(server, name, caplog):
         raise ValueError(call.kind)
 
     async with js.connect(server.url, on_call=reported) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await jet.create_stream(StreamConfig(name=name))
         assert (await jet.publish(name)).seq == 1
         with pytest.raises(js.StreamNotFound):
@@ -248,7 +248,7 @@ async def test_callback_runs_in_the_context_of_the_call(server, name):
         tasks.append((call.kind, TASK.get()))
 
     async with js.connect(server.url, on_call=reported) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         TASK.set("one")
         await jet.create_stream(StreamConfig(name=name))
         TASK.set("two")

@@ -45,7 +45,7 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
         peer.reach("deaf")
         peer.wait_for("stuck")
         peer.half_close()
-        peer.wait_for("repaired", timeout=20)
+        peer.wait_for("repaired", timeout=60)
         peer.reset()
 
     def welcome(peer: FakePeer) -> None:

@@ -24,12 +24,12 @@ async def test_core_messages_and_requests(server, name):
     async with js.connect(server.url, name="tester") as connection:
         async with await connection.subscribe(f"{name}.*") as subscription:
             await connection.publish(f"{name}.a", b"1", headers={"K": ["v", "w"]})
-            message = await subscription.next(timeout=5)
+            message = await subscription.next(timeout=60)
             assert (message.subject, message.data) == (f"{name}.a", b"1")
             assert message.headers.get_all("K") == ["v", "w"]
 
             async def answer():
-                question = await subscription.next(timeout=5)
+                question = await subscription.next(timeout=60)
                 await connection.publish(question.reply, question.data + b"!")
 
             async def ask():
@@ -44,7 +44,7 @@ async def test_a_subscription_is_closed_by_its_block(server, name):
     async with js.connect(server.url) as connection:
         async with connection.subscribe(name, queue="q") as subscription:
             await connection.publish(name, b"1")
-            assert (await subscription.next(timeout=5)).data == b"1"
+            assert (await subscription.next(timeout=60)).data == b"1"
             assert not subscription.is_ended
         assert subscription.is_ended
         with pytest.raises(js.IterationEnded):
@@ -94,7 +94,7 @@ async def test_credentials_are_checked_and_never_shown(server_factory):
 async def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, name):
     events = []
     async with js.connect(server.url, on_event=events.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         longest = f"{name}." + "x" * (2999 - len(name))
         assert await SubjectWriter(jet).insert(longest) == Stored(stream_name=name, seq=1)
@@ -227,7 +227,7 @@ async def test_connection_is_restored_and_continues(server_factory, name):
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
         async with js.connect(server.url, reconnect=policy) as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
             subscription = await connection.subscribe("core")
@@ -237,9 +237,9 @@ async def test_connection_is_restored_and_continues(server_factory, name):
                     await jet.publish(name, b"%d" % round_)
                     # A killed server may forget an acknowledgement: then one comes again.
                     while b"%d" % round_ not in seen:
-                        message = await messages.next(timeout=10)
+                        message = await messages.next(timeout=60)
                         seen.append(message.data)
-                        await message.double_ack(timeout=10)
+                        await message.double_ack(timeout=60)
                     server.kill()
                     server.restart()
                     await eventually(came_back, connection, round_ + 2)
@@ -247,7 +247,7 @@ async def test_connection_is_restored_and_continues(server_factory, name):
             await jet.publish(name)
             assert connection.stats.connects == 4
             await connection.publish("core", b"again")
-            assert (await subscription.next(timeout=5)).data == b"again"
+            assert (await subscription.next(timeout=60)).data == b"again"
 
 
 async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, name, caplog):

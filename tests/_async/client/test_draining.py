@@ -199,22 +199,27 @@ async def test_the_connection_closes_though_a_handler_ends_the_program(server, n
 
 async def test_a_second_call_leaves_the_first_alone(server, name):
     connection, consumer = await consumer_of(server, name, 1)
-    begun, ended = [], []
+    begun, ended, freed = [], [], []
 
     async def handler(message):
         begun.append(message)
-        await pause(1)
+        await eventually(count_is, freed, 1)
         await message.ack()
         ended.append(message)
 
+    async def has_unsubscribed():
+        return connection.stats.subscriptions < subscriptions
+
     async def second():
-        await pause(0.3)
+        await eventually(has_unsubscribed)
         await connection.drain(timeout=60)
         assert not ended
+        freed.append(True)
 
     consuming = consumer.consume(handler)
     await consuming.start()
     await eventually(count_is, begun, 1)
+    subscriptions = connection.stats.subscriptions
     await together(lambda: connection.drain(timeout=60), second)
     assert ended
     assert await states(server, name) == (1, 0, 0)
@@ -325,11 +330,11 @@ async def test_a_processing_stores_its_results(server, name):
 
 async def test_the_connection_closes_though_a_handler_goes_on(server, name):
     connection, consumer = await consumer_of(server, name, 1)
-    begun, ended = [], []
+    begun, ended, freed = [], [], []
 
     async def handler(message):
         begun.append(message)
-        await pause(3)
+        await eventually(count_is, freed, 1)
         ended.append(message)
 
     consuming = consumer.consume(handler)
@@ -338,6 +343,7 @@ async def test_the_connection_closes_though_a_handler_goes_on(server, name):
     with pytest.raises(js.RequestTimeout, match="a handler is still running"):
         await connection.drain(timeout=0.1)
     assert connection.is_closed
+    freed.append(True)
     await consuming.wait(timeout=60)
     assert ended
 

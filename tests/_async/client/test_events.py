@@ -21,11 +21,11 @@ async def test_connection_events_are_reported(server_factory):
         connection = await js.connect(server.url, reconnect=policy, on_event=reported.append)
         events = connection.events()
         server.kill()
-        lost = await events.next(timeout=10)
+        lost = await events.next(timeout=60)
         assert isinstance(lost, js.Disconnected)
         assert not connection.is_connected
         server.restart()
-        back = await events.next(timeout=10)
+        back = await events.next(timeout=60)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.connects == 2
         assert reported[0].outage == 0.0 < back.outage
@@ -59,7 +59,7 @@ async def test_failing_callback_does_not_end_the_connection(server_factory, capl
 
             await eventually(came_back)
             await connection.publish("news", b"1")
-            assert (await subscription.next(timeout=20)).data == b"1"
+            assert (await subscription.next(timeout=60)).data == b"1"
     names = ["Connected", "Disconnected", "Connected", "Closed"]
     assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
@@ -73,7 +73,7 @@ async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
         await connection.flush()
         assert subscription.buffered == 3
         assert subscription.dropped == 7
-        assert [(await subscription.next(timeout=1)).data for _ in range(3)] == [b"0", b"1", b"2"]
+        assert [(await subscription.next(timeout=60)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert await events.next(timeout=1) == js.MessagesDropped(name, 1)
 
 
@@ -101,7 +101,7 @@ async def test_draining_waits_for_the_server_once():
     with FakeServer(script) as server:
         connection = await js.connect(server.url)
         subscriptions = [await connection.subscribe(f"news.{number}") for number in range(3)]
-        await connection.drain(timeout=10)
+        await connection.drain(timeout=60)
         assert all(each.is_ended for each in subscriptions)
         lines = [each.line for each in server.operations("^UNSUB|^PING")]
         assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
@@ -119,7 +119,7 @@ async def test_draining_hands_over_what_arrived(server, name):
             seen.append(message.data)
 
     async def drain():
-        await connection.drain(timeout=10)
+        await connection.drain(timeout=60)
 
     await together(read, drain)
     assert seen == [b"0", b"1", b"2", b"3", b"4"]
@@ -131,7 +131,7 @@ async def test_lame_duck_mode_is_reported(server_factory):
         async with js.connect(server.url, reconnect=None) as connection:
             events = connection.events()
             server.lame_duck()
-            assert isinstance(await events.next(timeout=10), js.LameDuck)
+            assert isinstance(await events.next(timeout=60), js.LameDuck)
 
 
 async def test_counts_return_to_where_they_were(server, name):
@@ -161,7 +161,7 @@ async def test_others_of_the_cluster_are_learnt_and_used(cluster):
         events = connection.events()
         first.kill()
         try:
-            while not isinstance(await events.next(timeout=20), js.Connected):
+            while not isinstance(await events.next(timeout=60), js.Connected):
                 continue
             assert connection.server_info.server_name != first.name
             await connection.flush()

@@ -117,7 +117,7 @@ async def test_what_looks_like_the_answer_inside_a_message_is_none():
         news = await connection.subscribe("news")
         assert (await jet.publish("orders")).seq == 1
         assert (await jet.publish("orders")).seq == 2
-        message = await news.next(timeout=10)
+        message = await news.next(timeout=60)
         assert message.data.startswith(b"first MSG _INBOX.")
         assert message.data.endswith(ack(9))
 
@@ -136,7 +136,7 @@ async def test_subscriber_to_everything_gets_the_response_too():
         everything = await connection.subscribe(">")
         for seq in (1, 2, 3):
             assert (await jet.publish("orders")).seq == seq
-        heard = [(await everything.next(timeout=10)).data for _ in range(3)]
+        heard = [(await everything.next(timeout=60)).data for _ in range(3)]
     assert heard == [ack(1), ack(2), ack(3)]
 
 

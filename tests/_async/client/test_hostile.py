@@ -70,7 +70,7 @@ async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connect
 
         async def answer():
             for _ in range(10):
-                message = await listener.next(timeout=10)
+                message = await listener.next(timeout=60)
                 await session_of(other).send(message.reply.encode(), b"", LONG_STATUS, b"")
             await other.flush()
 
@@ -93,7 +93,7 @@ async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name)
         await other.flush()
         async with consumer.messages() as messages:
             assert await messages.next(timeout=0.1) is None
-            pull = await pulls.next(timeout=10)
+            pull = await pulls.next(timeout=60)
             inbox = pull.reply.encode()
             huge = b"$JS.ACK.%b.c.1.%b.1.%b.0" % (name.encode(), b"9" * 1000, b"9" * 300)
             pin = b"NATS/1.0\r\nNats-Pin-Id: \xff\r\n\r\n"
@@ -104,7 +104,7 @@ async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name)
             await jet.publish(name, b"true")
             seen = []
             while not seen or seen[-1] != b"true":
-                seen.append((await messages.next(timeout=10)).data)
+                seen.append((await messages.next(timeout=60)).data)
         assert connection.stats.connects == 1
 
 
@@ -121,7 +121,7 @@ async def test_undeliverable_message_is_dropped_and_reported(server, name, caplo
         for _ in range(5):
             await connection.publish(f"{name}.odd")
         await connection.publish(name, b"next")
-        assert (await subscription.next(timeout=10)).data == b"next"
+        assert (await subscription.next(timeout=60)).data == b"next"
         await connection.flush()
         assert connection.stats.connects == 1
         await session.close_mailbox(box)
@@ -138,7 +138,7 @@ async def test_an_event_on_a_subject_that_is_no_text_is_handed_over(server):
         async with connection.jetstream().events() as events:
             await connection.flush()
             await session_of(other).send(b"$JS.EVENT.ADVISORY.\xff", b"", b"", b"{}")
-            event = await events.next(timeout=10)
+            event = await events.next(timeout=60)
             assert event.subject == "$JS.EVENT.ADVISORY.\udcff"
 
 

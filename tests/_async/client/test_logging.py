@@ -189,7 +189,7 @@ async def test_calls_and_pulls_are_debug_records(opened, name, all_levels):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        [message] = await consumer.fetch(1, timeout=5)
+        [message] = await consumer.fetch(1, timeout=60)
         await message.ack()
         with pytest.raises(js.StreamNotFound):
             await jet.get_stream(f"{name}-none")
@@ -208,10 +208,10 @@ async def test_a_consumer_that_is_created_again_is_logged(opened, name, caplog):
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         async with consumer.messages(on_deleted="recreate") as messages:
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
             await stream.delete_consumer("c")
             # From its start, as its policy says.
-            assert (await messages.next(timeout=20)).metadata.stream_seq == 1
+            assert (await messages.next(timeout=60)).metadata.stream_seq == 1
     assert texts(caplog, "consumer", logging.WARNING)[-1] == (
         f"{name}/c: c was gone and was created again"
     )
@@ -298,7 +298,7 @@ async def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, nam
     async with opened() as jet:
         coordination = Coordination(jet, name, create=True)
         lock = coordination.lock("job", ttl=2, on_lost=on_lost)
-        lease = await lock.acquire(timeout=10)
+        lease = await lock.acquire(timeout=60)
         await jet.delete_stream(name)
         assert await lease.wait_lost(timeout=30)
 

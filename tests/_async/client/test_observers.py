@@ -59,7 +59,7 @@ async def created(jet, name, **config):
 
 async def test_messages_from_publish_to_acknowledgement(server, name, seen):
     async with js.connect(server.url, name="shop", observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.publish(f"{name}.1", b"a", headers={"Kept": "1"})
         await jet.publish(f"{name}.2", b"b", headers={"trace": "own"})
@@ -71,7 +71,7 @@ async def test_messages_from_publish_to_acknowledgement(server, name, seen):
         await first.in_progress()
         await first.double_ack()
         await second.nak()
-        again = await consumer.next(timeout=10)
+        again = await consumer.next(timeout=60)
         await again.term("no")
         assert await consumer.next(timeout=0.01) is None
         # The acknowledgement is sent before the response to the next request.
@@ -98,27 +98,27 @@ async def test_messages_from_publish_to_acknowledgement(server, name, seen):
 
 async def test_iterations_note_their_messages(server, name, seen):
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         for number in range(3):
             await jet.publish(f"{name}.{number}")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         async with consumer.messages() as messages:
             assert repr(messages).startswith("<Messages ")
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
             async for message in messages:
                 await message.ack()
                 if message.seq == 3:
                     break
         async with stream.ordered() as ordered:
-            assert (await ordered.next(timeout=10)).seq == 1
+            assert (await ordered.next(timeout=60)).seq == 1
     received = [each.subject for each in seen.events if type(each) is Received]
     assert received == [f"{name}.0", f"{name}.1", f"{name}.2", f"{name}.0"]
 
 
 async def test_messages_that_are_sent_without_waiting(server, name, seen):
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name, allow_atomic=True, allow_batched=True)
         sent = [(f"{name}.{number}", b"x") for number in range(3)]
         async with jet.publish_many(sent) as outcomes:
@@ -154,7 +154,7 @@ async def test_handlers_and_their_outcomes(server, name, seen):
             raise ValueError("not yet")
 
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await created(jet, name)
         for data in (b"good", b"late", b"bad"):
             await jet.publish(f"{name}.1", data)
@@ -177,7 +177,7 @@ async def test_handlers_and_their_outcomes(server, name, seen):
 
 async def test_consume_and_process_are_handled_too(server, name, seen):
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"out.{name}.>"]))
         await jet.publish(f"{name}.1", b"a")
@@ -212,10 +212,10 @@ async def test_consume_and_process_are_handled_too(server, name, seen):
 
 async def test_core_watches_objects_and_locks(server, name, seen):
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         async with connection.subscribe(name) as subscription:
             await connection.publish(name, b"x")
-            message = await subscription.next(timeout=10)
+            message = await subscription.next(timeout=60)
             assert dict(message.headers) == {"Trace": "observed"}
         with pytest.raises(js.NoResponders):
             await connection.request(f"{name}.none", timeout=10)
@@ -226,7 +226,7 @@ async def test_core_watches_objects_and_locks(server, name, seen):
         await store.put("o", b"content")
         assert await store.get_bytes("o") == b"content"
         coordination = Coordination(jet, f"{name}-locks", create=True)
-        async with await coordination.lock("l").acquire(timeout=10):
+        async with await coordination.lock("l").acquire(timeout=60):
             assert ("lock", "lock", None) not in seen.ended
     assert seen.kinds("watch", "transfer", "lock") == [
         ("watch", "watch", None),
@@ -257,13 +257,13 @@ async def test_an_outage_is_seen(server_factory, seen):
 
 async def test_gauges(server, name, seen):
     async with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         for number in range(5):
             await jet.publish(f"{name}.{number}")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         async with consumer.messages() as messages:
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
 
             async def all_arrived():
                 return messages.buffered == 4
@@ -291,7 +291,7 @@ async def test_an_observer_that_fails_is_left_out(server, name, seen, caplog):
             raise AssertionError("it was left out")
 
     async with js.connect(server.url, observers=[Failing(), seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await created(jet, name)
         assert (await jet.publish(f"{name}.1")).seq == 1
     text = "observer Failing, which is left out from now on, raised ValueError('first')"
@@ -307,7 +307,7 @@ async def test_observers_of_the_process_and_of_an_open_connection(server, name, 
     process_wide.add(make)
     try:
         async with js.connect(server.url) as connection:
-            await created(connection.jetstream(timeout=10), name)
+            await created(connection.jetstream(timeout=60), name)
     finally:
         process_wide.remove(make)
     assert ("request", "api", None) in seen.ended
@@ -315,7 +315,7 @@ async def test_observers_of_the_process_and_of_an_open_connection(server, name, 
     later = Recorder()
     async with js.connect(server.url) as connection:
         connection.observe(later)
-        await connection.jetstream(timeout=10).publish(f"{name}.1")
+        await connection.jetstream(timeout=60).publish(f"{name}.1")
     assert later.ended == [("publish", "publish", None)]
     assert len(seen.ended) == before
 

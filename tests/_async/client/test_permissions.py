@@ -60,7 +60,7 @@ async def prepared(url, name, folder):
     """Create what the operation requires, as a user without limits."""
     stage = Stage(stream_of(name), folder=f"{folder}/backup")
     async with js.connect(url, user="admin", password="pw") as connection:
-        jet = connection.jetstream()
+        jet = connection.jetstream(timeout=60)
         await stage.set(jet)
         if name in {"create_stream", "create_or_update_stream", "coordination_create"}:
             await jet.delete_stream(stage.stream)
@@ -71,7 +71,7 @@ async def proved(url, stage):
     """Fail unless a user with all permissions sees the effect of the operation."""
     async with js.connect(url, user="admin", password="pw") as connection:
         if stage.stream in PROOFS:
-            await PROOFS[stage.stream](connection.jetstream(), stage)
+            await PROOFS[stage.stream](connection.jetstream(timeout=60), stage)
 
 
 @pytest.mark.parametrize("name", POSSIBLE)
@@ -83,7 +83,7 @@ async def test_an_operation_uses_what_it_declares_and_nothing_else(world, name, 
     async with js.connect(
         world.url, user=name, password="pw", on_event=reported.append
     ) as connection:
-        await POSSIBLE[name][1](connection.jetstream(**world.options), stage)
+        await POSSIBLE[name][1](connection.jetstream(**{"timeout": 60} | world.options), stage)
         await connection.flush()
     await proved(world.admin_url, stage)
     assert [each for each in reported if isinstance(each, js.ServerReported)] == []
@@ -164,7 +164,7 @@ async def test_permissions_of_a_whole_program(server_factory):
             jet = connection.jetstream()
             consumer = await jet.get_consumer("ORDERS", "worker")
             async with consumer.messages() as messages:
-                order = await messages.next(timeout=10)
+                order = await messages.next(timeout=60)
                 await jet.publish("invoices.1", order.data)
                 await order.double_ack()
             with pytest.raises(js.PermissionDenied, match="orders"):

@@ -26,7 +26,7 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
         messages = consumer.messages()
         assert repr(messages) == f"<Messages {name}/c: 0 buffered>"
         async with messages:
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
 
             async def rest_is_here():
                 return messages.buffered == 2
@@ -102,7 +102,7 @@ async def test_payloads_are_read_as_text_and_json(server, name):
         async with connection.subscribe(subject) as subscription:
             for seq, data in enumerate((b'{"a": "\xc3\xa9"}', b"\xff", b"[" * 100_000), 1):
                 await jet.publish(subject, data)
-                of_core = await subscription.next(timeout=10)
+                of_core = await subscription.next(timeout=60)
                 stored = await stream.get_message(seq)
                 [pulled] = await consumer.fetch(1)
                 for message in (of_core, stored, pulled):

@@ -35,13 +35,13 @@ def tls_config(certificates, more=""):
 async def exchange(server, name, **options):
     """Publish and fetch a payload that spans many TLS records."""
     async with js.connect(server.url, **options) as connection:
-        jet = connection.jetstream()
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         data = os.urandom(300_000)
         for _ in range(5):
             await jet.publish(name, data)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        batch = await consumer.fetch(5)
+        batch = await consumer.fetch(5, timeout=60)
         assert [message.data == data for message in batch] == [True] * 5
         await batch[0].double_ack()
 
@@ -88,7 +88,7 @@ async def test_data_before_tls_is_no_message(tmp_path):
     with meddled(certificates, added, honest) as url:
         async with js.connect(url, tls=tls, reconnect=policy) as connection:
             subscription = await connection.subscribe("news")
-            assert (await subscription.next(timeout=20)).data == b"true"
+            assert (await subscription.next(timeout=60)).data == b"true"
 
 
 async def test_tls_handshake_first(server_factory, tmp_path, name):
@@ -147,7 +147,7 @@ async def test_tls_with_client_certificates(server_factory, tmp_path, name):
         await exchange(server, name, tls=tls)
         with pytest.raises(js.ConnectionFailed, match="cert_file"):
             await js.connect(
-                server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=2
+                server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=60
             )
 
 
@@ -211,11 +211,11 @@ async def test_permission_violation_is_raised_by_the_request(server_factory, nam
             events = connection.events()
             hint = "`twinstream permissions` prints what a program needs"
             with pytest.raises(js.PermissionDenied, match=f"secret.*; {hint}"):
-                await connection.request("secret", timeout=20)
+                await connection.request("secret", timeout=60)
             subscription = await connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
-                await subscription.next(timeout=20)
-            event = await events.next(timeout=5)
+                await subscription.next(timeout=60)
+            event = await events.next(timeout=60)
             assert isinstance(event, js.ServerReported)
             assert hint not in event.text
             await connection.flush()
@@ -230,9 +230,9 @@ async def test_private_subscription_without_a_queue_permission(server_factory):
             alone = await connection.subscribe("news")
             shared = await connection.subscribe("news", queue="club")
             with pytest.raises(js.PermissionDenied, match="club"):
-                await shared.next(timeout=20)
+                await shared.next(timeout=60)
             await connection.publish("news", b"1")
-            assert (await alone.next(timeout=20)).data == b"1"
+            assert (await alone.next(timeout=60)).data == b"1"
 
 
 def ann(deny):
@@ -245,7 +245,7 @@ def ann(deny):
 async def test_an_inbox_that_is_permitted_again_serves_again(server_factory, name):
     with server_factory(ann("nothing")) as server:
         async with js.connect(server.url, user="ann", password="pw") as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
             for _ in range(3):
@@ -261,7 +261,7 @@ async def test_an_inbox_that_is_permitted_again_serves_again(server_factory, nam
                 server.reload(ann("nothing"))
                 # What was refused was not sent either.
                 assert (await stream.info()).state.messages == 3
-                assert len(await consumer.fetch(1, timeout=20)) == 1
+                assert len(await consumer.fetch(1, timeout=60)) == 1
                 assert connection.stats.subscriptions == subscriptions
 
 
@@ -276,10 +276,10 @@ async def test_error_for_too_many_subscriptions_names_the_subject(server_factory
             too_many = await connection.subscribe("news")
             for wait in (too_many.next, partial(consumer.fetch, 1)):
                 with pytest.raises(ServerError, match="maximum subscriptions exceeded"):
-                    await wait(timeout=20)
+                    await wait(timeout=60)
             await connection.publish("news", b"1")
             for each in listening:
-                assert (await each.next(timeout=20)).data == b"1"
+                assert (await each.next(timeout=60)).data == b"1"
             events = connection.events()
             server.restart()
             while not isinstance(event := await events.next(timeout=30), js.Disconnected):
@@ -296,7 +296,7 @@ async def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         async with js.connect(server.url, credentials_file=str(file)) as connection:
             async with await connection.subscribe("x") as subscription:
                 await connection.publish("x", b"in")
-                assert (await subscription.next(timeout=5)).data == b"in"
+                assert (await subscription.next(timeout=60)).data == b"in"
         with pytest.raises(js.AuthenticationFailed):
             await js.connect(server.url)
         stranger = tmp_path / "stranger.creds"
@@ -312,13 +312,13 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
 @pytest.mark.parametrize(
     ("denied", "call"),
     [
-        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=60)),
+        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=60)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=60)),
+        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=60)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
-        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=20)),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=60)),
         ("$JS.ACK.>", lambda stream, consumer: acknowledge_one(consumer)),
         ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
@@ -331,13 +331,14 @@ async def test_missing_permission_to_pull_is_not_waited_for(server_factory, name
     with server_factory(config) as server:
         async with js.connect(server.url, user="admin", password="pw") as connection:
             made = StreamConfig(name=name, subjects=[name], allow_direct=True)
-            stream = await connection.jetstream().create_stream(made)
+            jet = connection.jetstream(timeout=60)
+            stream = await jet.create_stream(made)
             await stream.create_consumer(ConsumerConfig(durable_name="c"))
             for _ in range(6):
                 # More than the server sends before it wants to hear of flow control.
-                await connection.jetstream().publish(name, bytes(1_000_000))
+                await jet.publish(name, bytes(1_000_000))
         async with js.connect(server.url, user="ann", password="pw") as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
                 await call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
 
@@ -348,9 +349,9 @@ async def take_much(stream):
     )
     async with stream.push_messages(config) as messages:
         while True:
-            await messages.next(timeout=20)
+            await messages.next(timeout=60)
 
 
 async def acknowledge_one(consumer):
-    message = await consumer.next(timeout=20)
+    message = await consumer.next(timeout=60)
     await message.double_ack()

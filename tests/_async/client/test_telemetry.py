@@ -87,7 +87,7 @@ async def test_a_retry_and_a_dead_letter_with_its_replay_stay_in_their_traces(
 
     async with js.connect(server.url, name="shop") as connection:
         instrument(connection, destination=template, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await created(jet, name)
         with collected.tracer.start_as_current_span("sale"):
             await jet.publish(f"{name}.1", b"late")
@@ -167,7 +167,7 @@ async def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
     instrumentor.instrument(destination=template, settle_spans=False, **collected.settings)
     try:
         async with js.connect(server.url, name="shop") as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             await created(jet, name)
             await created(jet, f"{name}-out")
             store = SqliteOutbox(tmp_path / "shop.db")
@@ -212,7 +212,7 @@ async def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
     )
     assert found[3]["attributes"]["nats.handler.outcome"] == "acknowledged"
     async with js.connect(server.url) as connection:
-        await connection.jetstream(timeout=10).publish(f"{name}.8")
+        await connection.jetstream(timeout=60).publish(f"{name}.8")
     assert len(collected.spans()) == len(found)
 
 
@@ -248,11 +248,11 @@ def points(version, name):
 async def test_metrics_and_names_of_each_version(server, name, collected, version):
     telemetry = Telemetry(conventions=version, **collected.settings)
     async with js.connect(server.url, name="shop", observers=[telemetry]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.publish(f"{name}.1", b"secret payload", headers={"Card": "secret number"})
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        [message] = await consumer.fetch(1, timeout=10)
+        [message] = await consumer.fetch(1, timeout=60)
         await message.ack()
         found = collected.points()
     assert {key: value for key, value in found.items() if key.startswith("messaging")} == points(
@@ -288,7 +288,7 @@ async def test_metrics_and_names_of_each_version(server, name, collected, versio
 async def test_a_context_of_the_program_stays(server, name, collected):
     async with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.publish(f"{name}.1", headers={"Traceparent": PARENT})
         stored = await stream.get_message(1)
@@ -305,7 +305,7 @@ async def test_a_message_that_was_stored_long_ago_is_linked(server, name, collec
 
     async with js.connect(server.url) as connection:
         instrument(connection, link_after=0, settle_spans=False, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.publish(f"{name}.1")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -324,11 +324,11 @@ async def test_samplers_see_the_attributes_of_a_span_that_starts(server, name):
     collected = Collected(sampler)
     async with js.connect(server.url, name="shop") as connection:
         instrument(connection, destination=template, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         await jet.publish(f"{name}.1")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        await (await consumer.next(timeout=10)).ack()
+        await (await consumer.next(timeout=60)).ack()
     publish, receive, ack = sampler.attributes
     for each, operation, kind in (
         (publish, "publish", "send"),
@@ -348,7 +348,7 @@ async def test_samplers_see_the_attributes_of_a_span_that_starts(server, name):
 async def test_each_caller_has_its_own_parent(server, name, collected):
     async with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await created(jet, name)
 
         def caller(number):
@@ -372,7 +372,7 @@ async def test_each_caller_has_its_own_parent(server, name, collected):
 async def test_messages_of_bulk_calls_carry_the_context(server, name, collected, each_message):
     async with js.connect(server.url) as connection:
         instrument(connection, each_message=each_message, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await created(jet, name)
         with collected.tracer.start_as_current_span("import"):
             many = [(f"{name}.{number}", b"x") for number in range(3)]
@@ -391,7 +391,7 @@ async def test_messages_of_bulk_calls_carry_the_context(server, name, collected,
 async def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, name, collected):
     async with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(
             StreamConfig(
                 name=name, subjects=[f"{name}.>"], allow_msg_counter=True, allow_direct=True
@@ -408,7 +408,7 @@ async def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, 
 async def test_the_retries_of_one_call_are_one_span(server, name, collected):
     async with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.NoStream):
             await jet.publish(f"{name}.none", retries=2, retry_wait=0.01)
     [span] = tree(collected.spans())

@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, pause, together
+from tests._async.progress import reports_of
 from tests._async.streams import filled, waiting
 from tests.inside import buffer_of, held_of, outstanding
 from twinstream.core.consume.reports import PullWarning
@@ -46,7 +47,7 @@ async def test_long_absent_program_gets_all_changes(opened, name, limits):
         async with consumer.messages(**limits) as messages:
             # More messages are requested than exist.
             while len(seen) < 2 * COUNT:
-                message = await messages.next(timeout=20)
+                message = await messages.next(timeout=60)
                 seen.add(message.metadata.stream_seq)
                 await message.ack()
                 if len(seen) == 1:
@@ -63,24 +64,26 @@ async def test_long_absent_program_gets_all_changes(opened, name, limits):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
+    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=60)}],
     ids=["delivered once", "not durable"],
 )
-async def test_messages_for_no_other_client_are_kept(opened, name, tuned, settings):
-    tuned("ack progress patience", 1)
-    async with opened() as jet:
+async def test_messages_for_no_other_client_are_kept(opened, server, name, tuned, settings):
+    # Others are given up at the first of the reports, after 0.1 s.
+    tuned("ack progress patience", 0)
+    tuned("ack progress reports", 600)
+    async with opened() as jet, reports_of(server, name) as reports:
         stream = await filled(jet, name, COUNT)
         # Long enough for a machine that is busy elsewhere for a moment.
-        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=1), **settings))
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=60), **settings))
         deliveries = []
         async with consumer.messages() as messages:
             for _ in range(COUNT):
-                message = await messages.next(timeout=20)
+                message = await messages.next(timeout=60)
                 deliveries.append(message.metadata.num_delivered)
                 await message.ack()
                 if len(deliveries) == 1:
-                    # Twice as long as others are kept alive, and then until the next delivery.
-                    await pause(4)
+                    await reports.wait(COUNT - 1, times=4)
+                    assert not await left_alone(messages)
         assert deliveries == [1] * COUNT
 
 
@@ -95,7 +98,7 @@ async def test_waiting_caller_is_not_absent(opened, name):
             await jet.publish(f"{name}.late")
 
         async with consumer.messages(on_report=reports.append) as messages:
-            message, _ = await together(lambda: messages.next(timeout=20), publish)
+            message, _ = await together(lambda: messages.next(timeout=60), publish)
             await message.ack()
         assert not reports
 
@@ -112,7 +115,7 @@ async def test_waiter_is_not_absent_if_another_gave_up(opened, name):
             await jet.publish(f"{name}.late")
 
         async with consumer.messages(on_report=reports.append) as messages:
-            message, _ = await together(lambda: messages.next(timeout=20), publish)
+            message, _ = await together(lambda: messages.next(timeout=60), publish)
             await message.ack()
         assert not reports
 
@@ -129,18 +132,20 @@ async def test_occasional_caller_is_not_absent(opened, name):
 
 
 async def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, tuned):
-    tuned("ack progress patience", 0.2)
+    # After a second; looked at each half second.
+    tuned("ack progress patience", 1 / 60)
+    tuned("ack progress reports", 120)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
-        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=60)))
         reports = []
         async with consumer.messages(on_report=reports.append) as messages:
-            await (await messages.next(timeout=20)).ack()
+            await (await messages.next(timeout=60)).ack()
             await jet.publish(f"{name}.more")
             await eventually(left_alone, messages)
             assert outstanding(messages) == 0
             assert not reports
-            message = await messages.next(timeout=20)
+            message = await messages.next(timeout=60)
             assert message.metadata.num_delivered == 1
             await message.ack()
         [report] = reports
@@ -150,12 +155,14 @@ async def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, 
 
 @pytest.mark.parametrize("end", ["close", "drain"])
 async def test_what_was_left_alone_is_ended(opened, name, tuned, end):
-    tuned("ack progress patience", 1)
+    # After a second; looked at each half second.
+    tuned("ack progress patience", 1 / 60)
+    tuned("ack progress reports", 120)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
-        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=60)))
         async with consumer.messages() as messages:
-            await (await messages.next(timeout=20)).ack()
+            await (await messages.next(timeout=60)).ack()
             await eventually(left_alone, messages)
             await (messages.drain if end == "drain" else messages.close)()
             # What was told of a moment ago is in time.
@@ -172,13 +179,13 @@ async def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, 
     with Proxy(server.url) as proxy:
         policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
         async with js.connect(proxy.url, reconnect=policy) as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             stream = await filled(jet, name, COUNT)
             consumer = await stream.create_consumer(hasty())
             seen = set()
             async with consumer.messages() as messages:
                 while len(seen) < COUNT:
-                    message = await messages.next(timeout=20)
+                    message = await messages.next(timeout=60)
                     seen.add(message.metadata.stream_seq)
                     await message.ack()
                     await eventually(left_alone, messages)

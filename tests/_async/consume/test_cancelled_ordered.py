@@ -15,7 +15,7 @@ from twinstream.models import StreamConfig
 @WAYS
 async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> None:
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         subject = f"reset.{'waiting' if way == WAITING else 'ready'}"
         stream = await jet.create_stream(
             StreamConfig(name=subject.replace(".", "-"), subjects=[subject])
@@ -28,7 +28,7 @@ async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> No
                 for consumer in [each async for each in stream.consumer_names()]:
                     await jet.delete_consumer(stream.name, consumer)
                 await jet.publish(subject)
-                _, cancelled = await cancelled_at(messages.next(timeout=20), stop_at, way)
+                _, cancelled = await cancelled_at(messages.next(timeout=60), stop_at, way)
                 if cancelled:
                     await messages.next(timeout=20)
                 assert messages.position == stop_at + 1
@@ -38,7 +38,7 @@ async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> No
 @WAYS
 async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consumer(server, way):
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         subject = f"begun.{'waiting' if way == WAITING else 'ready'}"
         name = subject.replace(".", "-")
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[subject]))
@@ -48,10 +48,10 @@ async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consu
         for stop_at in range(1, 12):
             for goes_on in (False, True):
                 messages = stream.ordered()
-                _, cancelled = await cancelled_at(messages.next(timeout=20), stop_at, way)
+                _, cancelled = await cancelled_at(messages.next(timeout=60), stop_at, way)
                 cuts += cancelled
                 if goes_on:
-                    seq = (await messages.next(timeout=20)).metadata.stream_seq
+                    seq = (await messages.next(timeout=60)).metadata.stream_seq
                     assert seq == (1 if cancelled else 2)
                 await messages.close()
                 assert [each async for each in stream.consumer_names()] == []
@@ -60,7 +60,7 @@ async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consu
 
 async def test_a_cancelled_fetch_of_an_ordered_read_loses_nothing(server):
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name="REWOUND", subjects=["rewound"]))
         for options, first in (({}, 1), ({"deliver_policy": "new"}, 4)):
             async with stream.ordered(stop_after=4, **options) as messages:

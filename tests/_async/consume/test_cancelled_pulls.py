@@ -76,7 +76,7 @@ async def test_a_cancelled_next_loses_and_doubles_nothing(way: str) -> None:
         seen: list[int] = []
 
         async def take() -> None:
-            message = await consumer.next(timeout=10)
+            message = await consumer.next(timeout=60)
             assert message is not None
             seen.append(message.metadata.stream_seq)
 
@@ -98,7 +98,7 @@ async def test_a_cancelled_iteration_keeps_its_buffer(way: str) -> None:
 
             async def iterate() -> None:
                 while len(seen) < COUNT:
-                    seen.append((await messages.next(timeout=10)).metadata.stream_seq)
+                    seen.append((await messages.next(timeout=60)).metadata.stream_seq)
 
             reached, cancelled = await cancelled_at(iterate(), stop_at, way)
             assert cancelled is reached
@@ -122,7 +122,7 @@ async def test_leaving_a_cancelled_iteration_gives_back_the_rest(way: str) -> No
             nonlocal here
             async with consumer.messages(max_messages=COUNT) as messages:
                 while len(seen) < 3:
-                    seen.append((await messages.next(timeout=10)).metadata.stream_seq)
+                    seen.append((await messages.next(timeout=60)).metadata.stream_seq)
                 here = messages.buffered
 
         async def is_given_back() -> bool:
@@ -147,13 +147,13 @@ async def test_cancelled_double_ack_may_be_repeated(way: str) -> None:
     async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
         consumer = jet.bind_consumer("S", "c")
         seen: list[int] = []
-        message = await consumer.next(timeout=10)
+        message = await consumer.next(timeout=60)
         assert message is not None
-        reached, cancelled = await cancelled_at(message.double_ack(timeout=10), stop_at, way)
+        reached, cancelled = await cancelled_at(message.double_ack(timeout=60), stop_at, way)
         assert cancelled is reached
         assert message.is_acknowledged is not cancelled
         if cancelled:
-            await message.double_ack(timeout=10)
+            await message.double_ack(timeout=60)
         assert set(stock.done) == {1}
         assert len(stock.done) <= 1 + cancelled
         seen.append(1)
@@ -305,12 +305,12 @@ async def test_cancelled_recreation_of_a_consumer_is_repeated_next_time():
                 taking.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await taking
-                assert (await messages.next(timeout=10)).data == b"fine"
+                assert (await messages.next(timeout=60)).data == b"fine"
 
 
 async def test_cancelled_waiting_tasks_block_no_other_caller(server):
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         stream = await jet.create_stream(StreamConfig(name="TURNS", subjects=["turns"]))
         async with stream.ordered() as messages:
             tasks = [asyncio.create_task(messages.next(timeout=30)) for _ in range(10)]
@@ -348,7 +348,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
     server, name, over_nats_py, kind
 ):
     async with js.connect(server.url) as direct:
-        stream = await direct.jetstream(timeout=10).create_stream(
+        stream = await direct.jetstream(timeout=60).create_stream(
             StreamConfig(name=name, subjects=[name])
         )
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
@@ -359,7 +359,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
         with Proxy(server.url) as proxy:
             client = await nats.connect(proxy.url) if over_nats_py else js.connect(proxy.url)
             connection = client if over_nats_py else await client
-            jet = js.from_nats(client) if over_nats_py else connection.jetstream(timeout=10)
+            jet = js.from_nats(client) if over_nats_py else connection.jetstream(timeout=60)
             far = jet.bind_consumer(name, "w")
             messages = far.messages()
             taking = asyncio.create_task(
@@ -382,7 +382,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
             with pytest.raises(asyncio.CancelledError):
                 await leaving
             # Not after the ack_wait, which is longer.
-            message = await consumer.next(timeout=20)
+            message = await consumer.next(timeout=60)
             assert message is not None
             assert message.metadata.num_delivered == 2
             assert (await far.info()).name == "w"

@@ -30,7 +30,7 @@ async def backup(place: Any) -> None:
 async def lock(place: Any) -> None:
     """Wait for a lock that another client has."""
     coordination = Coordination(place.jet, "LOCKS", create=True)
-    async with await coordination.lock("a", ttl=5).acquire(timeout=20):
+    async with await coordination.lock("a", ttl=5).acquire(timeout=60):
         try:
             await coordination.lock("a", ttl=5).acquire(timeout=0.05)
         except js.RequestTimeout:
@@ -90,7 +90,7 @@ async def everywhere(
 ) -> list[warnings.WarningMessage]:
     """Cancel a use at each of its suspensions, and check that it leaves nothing behind."""
     async with js.connect(server.url) as connection:
-        place: Any = Place(connection.jetstream(timeout=20), connection, name)
+        place: Any = Place(connection.jetstream(timeout=60), connection, name)
         place.folder = folder / "copy"
         await place.set()
         begin_collecting()

@@ -258,7 +258,7 @@ def on_the_server(server):
 async def left(connection, server):
     """Return the number of subscriptions of a connection, after a garbage collection."""
     gc.collect()
-    await connection.flush(timeout=20)
+    await connection.flush(timeout=60)
     clients, number = on_the_server(server), connection.server_info.client_id
     return max(connection.stats.subscriptions, len(clients[number]))
 
@@ -266,7 +266,7 @@ async def left(connection, server):
 async def used(server, name, use):
     """Repeat a use, and check that it leaves nothing behind. Return the texts of the warnings."""
     async with js.connect(server.url) as connection:
-        place = Place(connection.jetstream(timeout=20), connection, name)
+        place = Place(connection.jetstream(timeout=60), connection, name)
         await place.set()
         begin_collecting()
         with warnings.catch_warnings(record=True) as found:

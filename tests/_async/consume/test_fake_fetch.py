@@ -60,7 +60,7 @@ async def test_a_status_in_an_empty_fetch(row):
                 for call in (lambda: consumer.fetch(5, max_bytes=1000), consumer.next):
                     with pytest.raises(row.empty):
                         await call()
-            message = await consumer.next(timeout=5)
+            message = await consumer.next(timeout=60)
             assert message is not None
             assert message.data == b"fine"
         assert len(server.operations("MSG.NEXT")) == 4
@@ -99,7 +99,7 @@ async def test_a_late_status_does_not_end_the_next_fetch():
         async with js.connect(server.url) as connection:
             consumer = await consumer_of(connection)
             assert (await consumer.fetch(1)).reason is js.BatchEnd.FILLED
-            [message] = await consumer.fetch(1, timeout=5)
+            [message] = await consumer.fetch(1, timeout=60)
             assert message.data == b"mine"
         # A clean inbox is used again.
         assert len(server.operations("^SUB")) == 1
@@ -122,7 +122,7 @@ async def test_message_that_arrives_after_the_end_is_returned():
             assert not await consumer.fetch(1, timeout=5)
             while not server.reached("late"):
                 await connection.flush()
-            [message] = await consumer.fetch(1, timeout=5)
+            [message] = await consumer.fetch(1, timeout=60)
             assert message.data == b"mine"
         [word] = server.operations(r"^PUB \$JS\.ACK")
         assert word.payload == b"-NAK"
@@ -198,9 +198,9 @@ async def test_double_ack_does_not_accept_a_status_as_confirmation():
         message = await (await consumer_of(connection)).next(timeout=5)
         for error in (js.NoResponders, js.NoResponders, InvalidResponse):
             with pytest.raises(error):
-                await message.double_ack(timeout=5)
+                await message.double_ack(timeout=60)
             assert not message.is_acknowledged
-        await message.double_ack(timeout=5)
+        await message.double_ack(timeout=60)
         with pytest.raises(js.AlreadyAcknowledged):
             await message.ack()
 

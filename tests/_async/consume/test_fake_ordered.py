@@ -10,6 +10,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.scripted import scripted
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
+from tests.stalls import attempts
 from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -19,7 +20,7 @@ SLOW = {"expires": 120, "heartbeat": 30}
 
 async def taken(messages, count):
     """Return the stream sequences of the next messages."""
-    return [(await messages.next(timeout=20)).metadata.stream_seq for _ in range(count)]
+    return [(await messages.next(timeout=60)).metadata.stream_seq for _ in range(count)]
 
 
 # ---- heartbeats
@@ -43,7 +44,7 @@ async def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
 
     async with scripted(script) as connection:
         reports = []
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(**SLOW, on_report=reports.append) as messages:
             assert await taken(messages, 3) == [11, 12, 13]
             assert messages.resets == 1
@@ -68,7 +69,7 @@ async def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
                 assert await taken(messages, 1) == [11]
                 server.tell("taken")
@@ -102,7 +103,7 @@ async def test_the_next_consumer_starts_after_what_the_server_has_looked_through
         leave(peer, config["name"])
 
     async with scripted(script, script, reconnect=QUICK) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(subjects="s.a", **SLOW) as messages:
             assert await taken(messages, 2) == [11, 5001]
             assert messages.position == 5001
@@ -120,7 +121,7 @@ async def test_a_heartbeat_without_positions_changes_nothing():
         leave(peer, config["name"])
 
     async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(**SLOW) as messages:
             assert await taken(messages, 2) == [11, 12]
             assert (messages.resets, messages.scanned) == (0, 12)
@@ -157,7 +158,7 @@ async def test_a_snapshot_that_stops_is_probed_until_it_is_over():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             options = {"deliver_policy": "last_per_subject", "max_messages": 30}
             async with stream.ordered(**options, **SLOW) as messages:
                 assert await taken(messages, 2) == [11, 14]
@@ -194,7 +195,7 @@ async def test_a_probe_without_responders_reveals_a_deleted_consumer():
         leave(peer, config["name"])
 
     async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"deliver_policy": "last_per_subject", "max_messages": 30}
         async with stream.ordered(**options, **SLOW) as messages:
             assert await taken(messages, 2) == [11, 14]
@@ -218,7 +219,7 @@ async def test_where_nothing_can_stop_nothing_is_probed(keeps, options):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             async with stream.ordered(**options, max_messages=30, **SLOW) as messages:
                 # The short timeout is for the wait, not for the creation of the consumer.
                 assert await taken(messages, 1) == [11]
@@ -240,7 +241,7 @@ async def test_a_program_that_asks_with_short_timeouts_gets_probes_too():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             options = {"deliver_policy": "last_per_subject", "max_messages": 30}
             async with stream.ordered(**options, **SLOW) as messages:
                 assert await taken(messages, 1) == [11]
@@ -268,7 +269,7 @@ async def test_a_consumer_that_waits_for_a_messages_time_is_left_alone():
         leave(peer, config["name"])
 
     async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"replay_policy": "original", "max_messages": 7}
         async with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
             assert await taken(messages, 1) == [11]
@@ -290,7 +291,7 @@ async def test_a_message_that_is_too_big_costs_no_consumer():
 
     async with scripted(script) as connection:
         reports = []
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"max_bytes": 200, "on_report": reports.append}
         async with stream.ordered(**options, **SLOW) as messages:
             assert await taken(messages, 1) == [11]
@@ -313,7 +314,7 @@ async def test_consumers_that_are_lost_at_once_are_created_with_pauses():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             async with stream.ordered(**SLOW, on_report=reports.append) as messages:
                 assert await taken(messages, 1) == [11]
                 assert messages.resets == 3
@@ -336,14 +337,15 @@ async def test_a_creation_without_an_answer_is_repeated_under_its_name():
         deliver(peer, peer.expect_pull(), 1, 10)
         leave(peer, name)
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW) as messages:
-                with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                    await messages.next(timeout=1)
-                server.tell("given up")
-                assert await taken(messages, 1) == [10]
+    for attempt in attempts(1):
+        with attempt, FakeServer(script) as server:
+            async with js.connect(server.url) as connection:
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                async with stream.ordered(**SLOW) as messages:
+                    with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                        await messages.next(timeout=1)
+                    server.tell("given up")
+                    assert await taken(messages, 1) == [10]
 
 
 async def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
@@ -352,12 +354,14 @@ async def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(9))
         leave(peer, peer.expect(r"CONSUMER\.CREATE\.S").json["config"]["name"])
 
-    async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
-        async with stream.ordered(**SLOW) as messages:
-            with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                await messages.next(timeout=1)
-            assert messages.consumer_name is None
+    for attempt in attempts(1):
+        with attempt:
+            async with scripted(script) as connection:
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                async with stream.ordered(**SLOW) as messages:
+                    with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                        await messages.next(timeout=1)
+                    assert messages.consumer_name is None
 
 
 async def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
@@ -376,7 +380,7 @@ async def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             messages = stream.ordered(**SLOW)
 
             async def read():
@@ -408,7 +412,7 @@ async def test_the_deletion_of_a_lost_consumer_is_not_waited_for():
         leave(peer, config["name"])
 
     async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(**SLOW) as messages:
             assert await taken(messages, 1) == [12]
 
@@ -428,7 +432,7 @@ async def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_
         leave(peer, config["name"])
 
     async with scripted(script, script, reconnect=QUICK) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(**SLOW) as messages:
             assert await taken(messages, 2) == [11, 12]
 
@@ -447,7 +451,7 @@ async def test_attempts_to_replace_a_lost_consumer_may_be_limited():
         leave(peer, config["name"])
 
     async with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         async with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
             with pytest.raises(js.JetStreamError, match="insufficient resources"):
                 await messages.next(timeout=20)
@@ -471,18 +475,19 @@ async def test_an_attempt_without_time_does_not_hide_why_the_one_before_failed()
         deliver(peer, peer.expect_pull(), 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        async with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**SLOW, on_report=reports.append) as messages:
-                for timeout in (1, 0):
-                    with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
-                        await messages.next(timeout=timeout)
-                    assert "maximum consumers limit reached" in str(caught.value.__cause__)
-                    assert "maximum consumers limit reached" in reports[-1].text
-                server.tell("given up")
-                assert await taken(messages, 1) == [11]
+    for attempt in attempts(1):
+        with attempt, FakeServer(script) as server:
+            async with js.connect(server.url) as connection:
+                reports = []
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                async with stream.ordered(**SLOW, on_report=reports.append) as messages:
+                    for timeout in (1, 0):
+                        with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
+                            await messages.next(timeout=timeout)
+                        assert "maximum consumers limit reached" in str(caught.value.__cause__)
+                        assert "maximum consumers limit reached" in reports[-1].text
+                    server.tell("given up")
+                    assert await taken(messages, 1) == [11]
 
 
 async def test_callers_take_turns():
@@ -498,7 +503,7 @@ async def test_callers_take_turns():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
                 got = await together(*(partial(messages.next, timeout=20) for _ in range(4)))
                 assert sorted(each.metadata.stream_seq for each in got) == [1, 2, 3, 4]
@@ -516,7 +521,7 @@ async def test_caller_waiting_for_its_turn_has_its_own_deadline():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
 
                 async def patient():

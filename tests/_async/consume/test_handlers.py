@@ -10,9 +10,17 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, pause
+from tests._async.progress import reports_of
 from tests._async.streams import filled, settled
 from tests.meter import Meter
+from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
+
+PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+"""A consumer whose messages no pause of a busy machine lets come again."""
+
+OFTEN = 600
+"""How many times progress is reported in that time: each 0.1 s."""
 
 
 async def ignore(message):
@@ -125,7 +133,7 @@ async def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         await consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            await consuming.wait(timeout=10)
+            await consuming.wait(timeout=60)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = await consumer.fetch(6, timeout=5)
@@ -161,17 +169,19 @@ async def test_draining_works_on_what_is_here(opened, name):
         assert all(message.metadata.stream_seq > len(seen) for message in rest)
 
 
-async def test_a_long_handler_keeps_its_message(opened, name):
-    async with opened() as jet:
+async def test_a_long_handler_keeps_its_message(opened, server, name, tuned):
+    tuned("ack progress reports", OFTEN)
+    async with opened() as jet, reports_of(server, name) as reports:
         stream = await filled(jet, name, 1)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = await stream.create_consumer(config)
+        consumer = await stream.create_consumer(PATIENT)
         deliveries = []
 
         async def handler(message):
             deliveries.append(message.metadata.num_delivered)
-            await pause(3)
-            assert message.time_left > 0
+            before = message.time_left + monotonic()
+            await reports.wait(1, times=4)
+            # The time at which it may come again.
+            assert message.time_left + monotonic() > before + 0.1
             await message.ack()
 
         async with consumer.consume(handler, progress=True):
@@ -179,13 +189,13 @@ async def test_a_long_handler_keeps_its_message(opened, name):
         assert deliveries == [1]
 
 
-async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tuned):
+async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, server, name, tuned):
     # A handler that takes longer than the patience with who takes no message.
     tuned("ack progress patience", 0)
-    async with opened() as jet:
+    tuned("ack progress reports", OFTEN)
+    async with opened() as jet, reports_of(server, name) as reports:
         stream = await filled(jet, name, 1)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = await stream.create_consumer(config)
+        consumer = await stream.create_consumer(PATIENT)
         deliveries = []
 
         async def handler(message):
@@ -193,7 +203,8 @@ async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, na
             if len(deliveries) == 1:
                 for number in range(5):
                     await jet.publish(f"{name}.more.{number}")
-                await pause(5)
+                # The server does not deliver again what is reported.
+                await reports.wait(6)
             await message.ack()
 
         async with consumer.consume(handler, progress=True):
@@ -201,16 +212,17 @@ async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, na
         assert deliveries == [1] * 6
 
 
-async def test_what_is_buffered_does_not_age(opened, name):
-    async with opened() as jet:
+async def test_what_is_buffered_does_not_age(opened, server, name, tuned):
+    tuned("ack progress reports", OFTEN)
+    async with opened() as jet, reports_of(server, name) as reports:
         stream = await filled(jet, name, 30)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = await stream.create_consumer(config)
+        consumer = await stream.create_consumer(PATIENT)
         deliveries = []
         async with consumer.messages() as messages:
             async for message in messages:
                 deliveries.append(message.metadata.num_delivered)
-                await pause(0.1)
+                if len(deliveries) == 1:
+                    await reports.wait(29)
                 await message.ack()
                 if len(deliveries) == 30:
                     break
@@ -236,7 +248,7 @@ async def test_it_ends_after_as_many_as_were_wanted(opened, name):
             await message.ack()
 
         async with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            await consuming.wait(timeout=10)
+            await consuming.wait(timeout=60)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         await eventually(settled, consumer, 60)

@@ -52,7 +52,7 @@ async def test_deleted_stream_deletes_its_consumers(opened, name):
             await jet.delete_stream(name)
 
         async with consumer.messages(**BRISK) as messages:
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
             await together(read, delete)
         with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
             await consumer.fetch(1, timeout=20)
@@ -67,7 +67,7 @@ async def test_deleted_consumer_is_recreated(opened, name, policy):
         reports = []
         options = {"on_deleted": policy, "on_report": reports.append}
         async with consumer.messages(**BRISK, **options) as messages:
-            await (await messages.next(timeout=10)).ack()
+            await (await messages.next(timeout=60)).ack()
 
             async def take():
                 return await messages.next(timeout=20)

@@ -154,12 +154,12 @@ async def test_soak_ordered_reads_of_a_stream_that_compacts_itself(server, name,
             js.connect(server.url, reconnect=PATIENT) as near,
             js.connect(proxy.url, reconnect=PATIENT, ping_interval=1) as far,
         ):
-            jet = near.jetstream(timeout=20)
+            jet = near.jetstream(timeout=60)
             config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=keeps)
             stream = await jet.create_stream(config)
             writer = Writer(near.jetstream(timeout=1), name)
             await writer.fill()
-            read = partial(far.jetstream(timeout=20).bind_stream(name).ordered, **silence)
+            read = partial(far.jetstream(timeout=60).bind_stream(name).ordered, **silence)
             last = {"deliver_policy": "last_per_subject"}
             readers = [
                 Reader(stream, writer, read(**options))
@@ -192,14 +192,14 @@ async def test_soak_ordered_reads_of_a_cluster_that_compacts(cluster, name, keep
             js.connect(cluster.url, reconnect=PATIENT) as near,
             js.connect(proxy.url, reconnect=PATIENT, ping_interval=1) as far,
         ):
-            jet = near.jetstream(timeout=20)
+            jet = near.jetstream(timeout=60)
             config = StreamConfig(
                 name=name, subjects=[f"{name}.>"], max_msgs_per_subject=keeps, num_replicas=3
             )
             stream = await jet.create_stream(config)
             writer = Writer(near.jetstream(timeout=1), name)
             await writer.fill()
-            read = partial(far.jetstream(timeout=20).bind_stream(name).ordered, **ALERT)
+            read = partial(far.jetstream(timeout=60).bind_stream(name).ordered, **ALERT)
             last = {"deliver_policy": "last_per_subject"}
             readers = [
                 Reader(stream, writer, read(**options))

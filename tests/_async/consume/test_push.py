@@ -21,7 +21,7 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
         async with stream.push_messages(ConsumerConfig(durable_name="p")) as messages:
             seen = []
             for _ in range(50):
-                message = await messages.next(timeout=10)
+                message = await messages.next(timeout=60)
                 seen.append(message.metadata.stream_seq)
                 await message.ack()
             assert seen == list(range(1, 51))
@@ -49,7 +49,7 @@ async def test_flow_control_delays_nothing(opened, name):
             ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
         )
         async with stream.push_messages(config) as messages:
-            seen = [(await messages.next(timeout=20)).metadata.stream_seq for _ in range(3000)]
+            seen = [(await messages.next(timeout=60)).metadata.stream_seq for _ in range(3000)]
         assert seen == list(range(1, 3001))
 
 
@@ -112,7 +112,7 @@ async def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned)
     async with opened() as jet:
         await filled(jet, name, 0)
         transport = Disturbed(api_of(jet).transport)
-        stream = transport.jetstream(timeout=20).bind_stream(name)
+        stream = transport.jetstream(timeout=60).bind_stream(name)
         config = ConsumerConfig(
             durable_name="p",
             deliver_subject=f"deliver.{name}",
@@ -146,7 +146,7 @@ async def test_a_second_subscription_without_a_group_is_refused(opened, name):
         # The server processes the end of the first subscription a moment later.
         async with stream.push_messages("p") as messages:
             await jet.publish(f"{name}.x")
-            assert (await messages.next(timeout=10)).metadata.stream_seq == 2
+            assert (await messages.next(timeout=60)).metadata.stream_seq == 2
 
 
 async def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
@@ -184,7 +184,7 @@ async def test_replay_keeps_the_pace_of_the_past(opened, name):
         count = (await stream.info()).state.messages
         config = ConsumerConfig(replay_policy="original", ack_policy="none")
         async with stream.push_messages(config) as messages:
-            arrived = [await messages.next(timeout=10) for _ in range(count)]
+            arrived = [await messages.next(timeout=60) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
 
 
@@ -197,10 +197,10 @@ async def test_old_messages_are_late_despite_later_heartbeats(opened, name):
             idle_heartbeat=timedelta(seconds=0.2),
         )
         async with stream.push_messages(config) as messages:
-            await (await messages.next(timeout=20)).ack()
+            await (await messages.next(timeout=60)).ack()
             # As long as the user is at work the second one waits.
             await pause(1.5)
-            second = await messages.next(timeout=20)
+            second = await messages.next(timeout=60)
             assert (second.metadata.num_delivered, second.is_late) == (1, True)
             assert not await second.double_ack()
 
@@ -213,7 +213,7 @@ async def test_a_deleted_push_consumer_is_noticed(opened, name):
             durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
         )
         async with stream.push_messages(config, on_report=reports.append) as messages:
-            await (await messages.next(timeout=5)).ack()
+            await (await messages.next(timeout=60)).ack()
             await stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
                 await messages.next(timeout=20)
@@ -249,7 +249,7 @@ async def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tu
         )
         reports = []
         async with stream.push_messages("p", on_report=reports.append) as messages:
-            await (await messages.next(timeout=5)).ack()
+            await (await messages.next(timeout=60)).ack()
             assert await messages.next(timeout=0.5) is None
             await stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):

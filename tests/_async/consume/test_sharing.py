@@ -53,7 +53,7 @@ async def test_two_callers_get_the_two_messages_of_one_packet(server, opened, na
 
             async def one():
                 waiting.append(None)
-                return await messages.next(timeout=4)
+                return await messages.next(timeout=20)
 
             async def publish():
                 await eventually(both_wait)

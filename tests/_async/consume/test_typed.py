@@ -120,7 +120,7 @@ async def test_a_value_arrives_as_it_was_published(opened, name):
 
         consumer = (await stream.create_consumer(PATIENT)).typed(Order)
         wanted = [Order(1, "tea"), Order(2), Order(3)]
-        first = await consumer.next(timeout=10)
+        first = await consumer.next(timeout=60)
         assert (first.payload, first.payload) == (wanted[0], wanted[0])
         assert first.payload is first.payload
         assert first.data == stored.data
@@ -170,7 +170,7 @@ async def test_each_codec_in_a_stream(opened, name, model, value):
         stream = await made(jet, name)
         await jet.typed(model).publish(f"{name}.a", value)
         consumer = (await stream.create_consumer(PATIENT)).typed(model)
-        found = (await consumer.next(timeout=10)).payload
+        found = (await consumer.next(timeout=60)).payload
         assert type(found) is type(value)
         if isinstance(value, CloudEvent):
             assert (found.id, found.source, found.data) == (value.id, value.source, value.data)

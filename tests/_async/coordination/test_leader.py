@@ -188,7 +188,7 @@ async def test_leader_may_stop_in_its_own_handlers(opened, name):
 
         leader = coordination.leader("a", on_elected=elected, on_lost=lost)
         await leader.start()
-        await leader.wait(timeout=20)
+        await leader.wait(timeout=60)
         assert len(told) == 2
         assert ("elected", False) in told
         assert await leader.holder() is None

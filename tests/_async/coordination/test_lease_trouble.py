@@ -16,6 +16,7 @@ from tests._async.leaders import step_down
 from tests._async.scripted import scripted
 from tests.inside import api_of
 from tests.soak import rounds, state
+from tests.stalls import attempts
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -48,10 +49,10 @@ async def test_disconnected_holder_stops_believing_before_the_next_one_starts(se
             register = Register()
             register.write("first", lease.token)
             proxy.black_hole = True
-            async with locks.lock("a", ttl=2).acquire(timeout=30) as other:
+            async with locks.lock("a", ttl=60).acquire(timeout=60) as other:
                 assert not lease.is_held
                 assert "not renewed in time" in str(lease.lost)
-                assert await lease.wait_lost(timeout=10)
+                assert await lease.wait_lost(timeout=60)
 
                 async def is_told():
                     return told == [lease]
@@ -72,11 +73,13 @@ async def test_disconnected_holder_stops_believing_before_the_next_one_starts(se
         await lonely.close()
 
 
-async def test_a_short_cut_costs_nothing(server, name):
+async def test_a_short_cut_costs_nothing(server, name, tuned):
+    # Renewed each second.
+    tuned("lease renewals", 120)
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT) as connection:
             locks = Coordination(connection.jetstream(), name, create=True)
-            async with locks.lock("a", ttl=4).acquire() as lease:
+            async with locks.lock("a", ttl=120).acquire() as lease:
                 for _ in range(3):
                     before = lease.seq
                     proxy.cut()
@@ -84,7 +87,7 @@ async def test_a_short_cut_costs_nothing(server, name):
                     async def is_renewed(before=before):
                         return lease.seq > before
 
-                    await eventually(is_renewed, patience=30)
+                    await eventually(is_renewed, patience=60)
                     assert lease.is_held
             assert lease.lost is None
 
@@ -92,8 +95,8 @@ async def test_a_short_cut_costs_nothing(server, name):
 async def test_a_lock_survives_its_server(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
-            async with locks.lock("a", ttl=20).acquire() as lease:
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
+            async with locks.lock("a", ttl=120).acquire() as lease:
                 server.kill()
                 server.restart()
                 assert await locks.lock("a").try_acquire() is None
@@ -109,13 +112,13 @@ async def test_a_lock_survives_its_server(server_factory, name):
 async def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            place = Coordination(connection.jetstream(timeout=20), name, create=True)
+            place = Coordination(connection.jetstream(timeout=60), name, create=True)
             wish = {
                 "lock": lambda: place.lock("a", ttl=2),
                 "semaphore": lambda: place.semaphore("a", 1, ttl=2),
                 "rate": lambda: place.rate_limiter("a", 1, per=2),
             }[kind]()
-            first = await wish.acquire(timeout=20)
+            first = await wish.acquire(timeout=60)
             server.kill()
 
             async def wait():
@@ -137,7 +140,7 @@ async def test_timeout_reports_the_last_trouble(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
             place = Coordination(connection.jetstream(timeout=0.2), name, create=True)
-            lease = await place.semaphore("a", 1, ttl=60).acquire()
+            lease = await place.semaphore("a", 1, ttl=60).try_acquire(timeout=60)
             proxy.black_hole = True
             with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
                 await place.semaphore("a", 1).acquire(timeout=1)
@@ -147,48 +150,49 @@ async def test_timeout_reports_the_last_trouble(server, name):
 
 
 async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
-    with Proxy(server.url) as proxy:
-        async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = Coordination(near.jetstream(timeout=20), name, create=True)
-            lease = await place.lock("a", ttl=60).acquire()
+    for attempt in attempts(2):
+        with attempt, Proxy(server.url) as proxy:
+            async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+                place = Coordination(near.jetstream(timeout=60), name)
 
-            async def silence():
-                proxy.black_hole = True
+                async def silence():
+                    proxy.black_hole = True
 
-            # The server's time is requested after an attempt that the holder blocked.
-            disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            locks = Coordination(disturbed.jetstream(timeout=20), name)
-            await locks.lock("a").holder()
-            disturbed.expect(r"STREAM\.INFO", after=silence)
-            with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
-                await locks.lock("a").acquire(timeout=2)
-            assert proxy.black_hole
-            await lease.release()
+                # The server's time is requested after an attempt that the holder blocked.
+                disturbed = Disturbed(api_of(connection.jetstream()).transport)
+                locks = Coordination(disturbed.jetstream(timeout=60), name, create=True)
+                await locks.lock("a").holder()
+                disturbed.expect(r"STREAM\.INFO", after=silence)
+                held = "lock a: not free in time: held by"
+                async with place.lock("a", ttl=60).acquire():
+                    with pytest.raises(js.RequestTimeout, match=held):
+                        await locks.lock("a").acquire(timeout=2)
+                    assert proxy.black_hole
 
 
 async def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
-    with Proxy(server.url) as proxy:
-        async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = Coordination(near.jetstream(timeout=20), name, create=True)
-            lease = await place.lock("a", ttl=60).acquire()
+    for attempt in attempts(2):
+        with attempt, Proxy(server.url) as proxy:
+            async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+                place = Coordination(near.jetstream(timeout=60), name)
 
-            async def silence():
-                proxy.black_hole = True
+                async def silence():
+                    proxy.black_hole = True
 
-            disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            far = Coordination(disturbed.jetstream(timeout=20), name)
-            await far.once("a").result()
-            disturbed.expect(r"\.GET\.", after=silence)
-            with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
-                await far.once("a").wait(timeout=2)
-            assert proxy.black_hole
-            await lease.release()
+                disturbed = Disturbed(api_of(connection.jetstream()).transport)
+                far = Coordination(disturbed.jetstream(timeout=60), name, create=True)
+                await far.once("a").result()
+                disturbed.expect(r"\.GET\.", after=silence)
+                async with place.lock("a", ttl=60).acquire():
+                    with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
+                        await far.once("a").wait(timeout=2)
+                    assert proxy.black_hole
 
 
 async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
             lease = await locks.lock("a", ttl=2).acquire()
             server.pause()
             lost = await lease.wait_lost(timeout=30)
@@ -199,20 +203,22 @@ async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory,
                 assert again.token > lease.token
 
 
-async def test_a_closed_connection_ends_the_lease(server, name):
+async def test_a_closed_connection_ends_the_lease(server, name, tuned):
+    # Renewed each half second.
+    tuned("lease renewals", 120)
     async with js.connect(server.url) as connection:
         locks = Coordination(connection.jetstream(), name, create=True)
-        lease = await locks.lock("a", ttl=2).acquire()
-        leader = locks.leader("b", ttl=2)
+        lease = await locks.lock("a", ttl=60).acquire()
+        leader = locks.leader("b", ttl=60)
         await leader.start()
 
         async def leads():
             return leader.is_leader
 
         await eventually(leads)
-    assert "closed" in str(await lease.wait_lost(timeout=30))
+    assert "closed" in str(await lease.wait_lost(timeout=60))
     with pytest.raises(js.ConnectionClosed):
-        await leader.wait(timeout=30)
+        await leader.wait(timeout=60)
 
 
 async def test_unanswered_release_is_reported(server, name):
@@ -273,7 +279,7 @@ async def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
 
             async def ran():
                 try:
-                    return (await coordination.once("b", ttl=2).run(again)).ran_here
+                    return (await coordination.once("b", ttl=60).run(again)).ran_here
                 except (js.ConnectionLost, js.RequestTimeout):
                     # The connection is not restored yet.
                     return False
@@ -322,11 +328,13 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
         peer.expect(r"PUB L\.freed\.lock\.a")
         peer.until_left()
 
-    async with scripted(script, request_timeout=0.3) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
-            assert lease.token == 7
-            assert lease.is_held
+    for attempt in attempts(0.9):
+        with attempt:
+            async with scripted(script, request_timeout=0.3) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                async with locks.lock("a", ttl=3600).acquire(timeout=60) as lease:
+                    assert lease.token == 7
+                    assert lease.is_held
 
 
 async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
@@ -347,13 +355,14 @@ async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, 
     async def removed():
         return fake.reached("removed")
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url, request_timeout=0.3) as connection:
-            leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
-            await leader.start()
-            await eventually(asked)
-            await leader.stop()
-            await eventually(removed)
+    for attempt in attempts(0.9):
+        with attempt, FakeServer(script) as fake:
+            async with js.connect(fake.url, request_timeout=0.3) as connection:
+                leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
+                await leader.start()
+                await eventually(asked)
+                await leader.stop()
+                await eventually(removed)
 
 
 async def test_wait_for_a_lock_ends_at_its_timeout():
@@ -372,10 +381,12 @@ async def test_wait_for_a_lock_ends_at_its_timeout():
                 held["message"]["hdrs"] = ttl
                 peer.answer(operation, held)
 
-    async with scripted(script, request_timeout=600) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        with pytest.raises(js.RequestTimeout, match="held by other"):
-            await locks.lock("a", ttl=60).acquire(timeout=0.5)
+    for attempt in attempts(0.5):
+        with attempt:
+            async with scripted(script, request_timeout=600) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                with pytest.raises(js.RequestTimeout, match="held by other"):
+                    await locks.lock("a", ttl=60).acquire(timeout=0.5)
 
 
 refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
@@ -434,16 +445,17 @@ async def test_a_former_leader_does_not_end_a_lease(kept):
     async def renewed():
         return fake.reached("renewed")
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            # The lease is renewed after a second, and valid for three.
-            lease = await locks.lock("a", ttl=4).acquire(timeout=5)
-            if kept:
-                await eventually(renewed)
-                assert (lease.is_held, lease.lost) == (True, None)
-            else:
-                assert "its record was removed" in str(await lease.wait_lost(timeout=30))
+    for attempt in attempts(3):
+        with attempt, FakeServer(script) as fake:
+            async with js.connect(fake.url) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                # The lease is renewed after a second, and valid for three.
+                lease = await locks.lock("a", ttl=4).acquire(timeout=60)
+                if kept:
+                    await eventually(renewed)
+                    assert (lease.is_held, lease.lost) == (True, None)
+                else:
+                    assert "its record was removed" in str(await lease.wait_lost(timeout=30))
 
 
 async def test_a_former_leader_does_not_confirm_a_release():
@@ -459,12 +471,13 @@ async def test_a_former_leader_does_not_confirm_a_release():
         peer.expect(r"PUB L\.freed\.lock\.a")
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        async with js.connect(fake.url) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            lease = await locks.lock("a", ttl=3600).acquire(timeout=5)
-            assert await lease.release(timeout=30)
-        assert len(fake.operations(r"MSG\.DELETE")) == 2
+    for attempt in attempts(15):
+        with attempt, FakeServer(script) as fake:
+            async with js.connect(fake.url) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                lease = await locks.lock("a", ttl=3600).acquire(timeout=60)
+                assert await lease.release(timeout=30)
+            assert len(fake.operations(r"MSG\.DELETE")) == 2
 
 
 @pytest.mark.parametrize("case", ["granted", "free", "held"])
@@ -489,14 +502,16 @@ async def test_a_former_leader_does_not_refuse_a_lock(case):
             assert peer.expect(r"MSG\.DELETE\.L").json["seq"] == 9
         peer.until_left()
 
-    async with scripted(script) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        lease = await locks.lock("a", ttl=3600).try_acquire()
-        if case == "held":
-            assert lease is None
-        else:
-            assert (lease.token, lease.is_held) == (9, True)
-            await lease.release(timeout=0.01)
+    for attempt in attempts(15):
+        with attempt:
+            async with scripted(script) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                lease = await locks.lock("a", ttl=3600).try_acquire()
+                if case == "held":
+                    assert lease is None
+                else:
+                    assert (lease.token, lease.is_held) == (9, True)
+                    await lease.release(timeout=0.01)
 
 
 # ---- long trouble
@@ -530,14 +545,16 @@ async def visit(lock, watch, wanted):
             lease = await lock.acquire(timeout=120)
         except (js.RequestTimeout, js.JetStreamError, js.ConnectionLost, js.NoResponders):
             continue
-        entered = left = monotonic()
-        ends = entered + 0.15
-        while monotonic() < ends and lease.is_held:
-            # The holder was inside until here, regardless of later events.
-            left = monotonic()
+        entered = now = monotonic()
+        left = None
+        while now < entered + 0.15 and lease.is_held:
+            # The holder was inside at that time, regardless of later events.
+            left = now
             await pause(0.005)
+            now = monotonic()
         watch.lost += lease.lost is not None
-        watch.visits.append((entered, left, lease.token))
+        if left is not None:
+            watch.visits.append((entered, left, lease.token))
         await lease.release()
 
 
@@ -551,7 +568,7 @@ async def test_soak_one_at_a_time_on_failing_networks(server, name):
             await js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies
         ]
         locks = [Coordination(link.jetstream(), name, create=True) for link in links]
-        assert [await each.lock("a").holder() for each in locks] == [None] * 3
+        assert [await each.lock("a").holder(timeout=60) for each in locks] == [None] * 3
 
         async def chaos():
             while len(watch.visits) < wanted:
@@ -581,10 +598,10 @@ async def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
     watch = KeyValueWatch()
     async with js.connect(cluster.url, reconnect=PATIENT) as other:
-        jet = other.jetstream(timeout=20)
+        jet = other.jetstream(timeout=60)
         await jet.create_stream(Coordination.stream_config(name, replicas=3))
         links = [await js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
-        locks = [Coordination(link.jetstream(timeout=20), name) for link in links]
+        locks = [Coordination(link.jetstream(timeout=60), name) for link in links]
 
         async def chaos():
             while len(watch.visits) < wanted:

@@ -247,7 +247,7 @@ async def test_a_wildcard_is_no_counter(opened, name):
 async def test_an_addition_that_is_refused_after_a_lost_response_is_unknown(opened, name, loss):
     async with opened() as jet:
         link = Lossy(api_of(jet).transport)
-        counters = await counter_stream(link.jetstream(timeout=20), name)
+        counters = await counter_stream(link.jetstream(timeout=60), name)
 
         async def forbidden():
             await (await jet.get_stream(name)).seal()
@@ -361,7 +361,7 @@ async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tun
         info = {"config": config, "created": "2026-01-01T00:00:00Z", "state": state}
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), info)
         peer.expect("^HPUB s.hits ")
-        peer.until_left(timeout=20)
+        peer.until_left(timeout=60)
 
     tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:

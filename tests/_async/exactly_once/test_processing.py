@@ -9,10 +9,12 @@ from attrs import evolve
 
 import js_async as js
 from js_async.exactly_once import Processing, Reject, UnsuitableSettings
-from tests._async.flow import eventually, pause
+from tests._async.flow import eventually
 from tests._async.lossy import Lossy
+from tests._async.progress import reports_of
 from tests._async.streams import filled, settled
 from tests.inside import api_of, writer_of
+from tests.stalls import attempts
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -50,22 +52,24 @@ async def test_each_message_is_processed_once(opened, name, by):
             jet, name, "w2", doubled, into=results.name, by=by, name="w", stop_after=40
         )
         await repeat.start()
-        await repeat.wait(timeout=30)
+        await repeat.wait(timeout=60)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (await results.info()).state.messages == 80
 
 
-async def test_a_handler_may_take_longer_than_the_consumer_waits(opened, name):
-    async with opened() as jet:
+async def test_a_handler_may_take_longer_than_the_consumer_waits(opened, server, name, tuned):
+    # Each 0.1 s.
+    tuned("ack progress reports", 600)
+    async with opened() as jet, reports_of(server, name) as reports:
         stream = await filled(jet, name, 1)
         results = await output(jet, name)
-        brisk = evolve(WORKER, ack_wait=timedelta(seconds=3))
-        consumer = await stream.create_consumer(brisk)
+        consumer = await stream.create_consumer(evolve(WORKER, ack_wait=timedelta(seconds=60)))
         calls = []
 
         async def handle(message):
             calls.append(message.metadata.num_delivered)
-            await pause(4)
+            # So it may go on.
+            await reports.wait(1, times=4)
 
         async with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             await eventually(settled, consumer, 1)
@@ -239,7 +243,7 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
         await eventually(settled, consumer, 3)
         await work.stop()
         await jet.publish(f"{name}.3", b"x")
-        message = await consumer.next(timeout=20)
+        message = await consumer.next(timeout=60)
         # As by a process that died before the acknowledgement.
         known = await results.get_message(1)
         ids = [known.headers["Nats-Msg-Id"].replace("-1-", "-4-")]
@@ -272,7 +276,7 @@ async def test_one_look_finds_the_results_of_all_that_come_again(opened, name, t
         lossy = Lossy(api_of(jet).transport)
         # A look asks for the first of the results, once.
         start_at = f"$JS.API.STREAM.MSG.GET.{results.name}"
-        seen = lossy.jetstream(timeout=20)
+        seen = lossy.jetstream(timeout=60)
         async with Processing(seen, name, "w", doubled, into=results.name, by="id") as work:
             await eventually(settled, consumer, 20)
         assert start_at not in lossy.api
@@ -294,7 +298,7 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         stream = await filled(jet, name, 1)
         results = await output(jet, name, duplicate_window=timedelta(seconds=20))
         consumer = await stream.create_consumer(WORKER)
-        message = await consumer.next(timeout=20)
+        message = await consumer.next(timeout=60)
         for _ in range(3):
             await jet.publish(f"{name}-out.other")
         await results.purge(keep=1)
@@ -311,7 +315,7 @@ async def test_results_removed_by_limits_are_not_stored_again(opened, name):
         age = timedelta(seconds=1)
         results = await output(jet, name, duplicate_window=age, max_age=age)
         consumer = await stream.create_consumer(WORKER)
-        message = await consumer.next(timeout=20)
+        message = await consumer.next(timeout=60)
         # What was stored by a process that was killed before it acknowledged the message.
         await jet.publish(f"{name}-out.0")
 
@@ -330,33 +334,40 @@ async def test_results_removed_by_limits_are_not_stored_again(opened, name):
 async def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tuned):
     tuned("result skew", timedelta())
     async with opened() as jet:
-        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        results = await output(jet, name, duplicate_window=timedelta(seconds=1))
-        consumer = await stream.create_consumer(WORKER)
-        await jet.publish(f"{name}-out.before")
-        await jet.publish(f"{name}.0", b"x")
-        message = await consumer.next(timeout=20)
+        # A write and an acknowledgement have 0.2 s each.
+        for number, attempt in enumerate(attempts(0.6)):
+            with attempt:
+                await write_what_was_deleted(jet, f"{name}-{number}")
 
-        async def forgotten():
-            ack = await jet.publish(f"{name}-out.after", msg_id="after")
-            return ack.seq > 2
 
-        # The message is older than half of the window when its identity is known no more.
-        await eventually(forgotten)
-        for seq in (2, 3):
-            await results.delete_message(seq)
-        await message.nak()
-        reports = []
-        work = Processing(
-            jet,
-            name,
-            "w",
-            doubled,
-            into=results.name,
-            by="id",
-            timeout=0.2,
-            on_report=reports.append,
-        )
-        async with work:
-            await eventually(settled, consumer, 1)
-        assert (work.stored, work.repeated, reports) == (2, 0, [])
+async def write_what_was_deleted(jet, name):
+    stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    results = await output(jet, name, duplicate_window=timedelta(seconds=1))
+    consumer = await stream.create_consumer(WORKER)
+    await jet.publish(f"{name}-out.before")
+    await jet.publish(f"{name}.0", b"x")
+    message = await consumer.next(timeout=60)
+
+    async def forgotten():
+        ack = await jet.publish(f"{name}-out.after", msg_id="after")
+        return ack.seq > 2
+
+    # The message is older than half of the window when its identity is known no more.
+    await eventually(forgotten)
+    for seq in (2, 3):
+        await results.delete_message(seq)
+    await message.nak()
+    reports = []
+    work = Processing(
+        jet,
+        name,
+        "w",
+        doubled,
+        into=results.name,
+        by="id",
+        timeout=0.2,
+        on_report=reports.append,
+    )
+    async with work:
+        await eventually(settled, consumer, 1)
+    assert (work.stored, work.repeated, reports) == (2, 0, [])

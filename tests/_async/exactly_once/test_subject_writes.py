@@ -123,7 +123,7 @@ async def test_corrected_settings_are_noticed_at_once(opened, name):
 async def test_a_writer_requests_the_settings_once(server, name, named):
     async with js.connect(server.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         await made(jet, name, max_msgs_per_subject=1)
         link.api.clear()
         writer = SubjectWriter(jet, name if named else None)
@@ -264,7 +264,7 @@ LOSSES = pytest.mark.parametrize(
 async def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = await made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
@@ -281,7 +281,7 @@ async def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
 async def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await writer.insert(f"{name}.1")
@@ -298,7 +298,7 @@ async def test_updates_and_upserts_survive_losses(cluster, name, replicas, losse
 async def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await writer.insert(f"{name}.1")
@@ -319,7 +319,7 @@ REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
 async def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusal, lost):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = await made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         first = await writer.insert(f"{name}.1")
@@ -334,7 +334,7 @@ async def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusa
 async def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, refusal):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         await made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         first = await writer.insert(f"{name}.1")
@@ -365,7 +365,7 @@ async def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name
     """The former leader still has a message that was removed."""
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = await made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         await writer.insert(f"{name}.1", b"before")
@@ -388,7 +388,7 @@ async def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name
 async def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name, marker):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         bucket = await jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
         await bucket.create("a", b"before")
         before = await last_frame(link, f"KV_{name}", f"$KV.{name}.a")
@@ -410,7 +410,7 @@ async def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name,
 async def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         await writer.insert(f"{name}.1")
@@ -428,7 +428,7 @@ async def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, r
 async def test_what_was_never_stored_is_refused(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await writer.insert(f"{name}.1")

@@ -32,7 +32,7 @@ async def contents(jet, name):
     found = []
     async with stream.ordered() as received:
         while len(found) < stream.cached_info.state.messages:
-            found.append((await received.next(timeout=10)).data)
+            found.append((await received.next(timeout=60)).data)
     return found
 
 

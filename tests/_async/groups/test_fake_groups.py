@@ -22,7 +22,7 @@ EXISTS = {"error": {"code": 400, "err_code": 10148, "description": "consumer alr
 async def created(server, **options):
     """Create the consumer of a member."""
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         template = check_template(NAMES, None)
         return await create_member_consumer(jet, NAMES, "m", ("0.>",), template, **options)
 

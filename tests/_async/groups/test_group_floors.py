@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +21,7 @@ from js_async.groups.floors import Floors
 from js_async.groups.store import GroupStore
 from tests._async.flow import eventually
 from tests._async.members import (
+    CALM,
     PATIENT,
     Members,
     Seen,
@@ -33,7 +33,7 @@ from tests._async.members import (
 from tests.fake.answers import CONSUMER
 from twinstream.core.groups.floors import digest, floor_bytes
 from twinstream.core.groups.names import GroupNames
-from twinstream.models import ConsumerConfig, ElasticGroupConfig
+from twinstream.models import ElasticGroupConfig
 from twinstream.testing import FakePeer, FakeServer
 
 NAMES = GroupNames.of("elastic", "S", "g")
@@ -155,7 +155,7 @@ async def member_in(world):
     """Connect a member to a scripted server."""
     with FakeServer(world.script) as server:
         async with js.connect(server.url) as connection:
-            member = Member(connection.jetstream(timeout=20))
+            member = Member(connection.jetstream(timeout=60))
             try:
                 yield member, server
             finally:
@@ -321,18 +321,15 @@ async def test_floors_of_other_sources_are_kept():
 # ---- with a server
 
 
-CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=2))
-
-
 @pytest.mark.parametrize("restarts", [True, False], ids=["a new process", "the same process"])
 async def test_a_server_that_was_stopped_and_then_killed(server_factory, name, restarts):
     server, seen = server_factory(), Seen(name)
     async with js.connect(server.url, reconnect=PATIENT) as connection, Members() as members:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         await elastic(jet, name, "m1", stream={"storage": "file"})
 
         async def started():
-            return await members.start(server, name, "m1", seen, CONFIG, reconnect=PATIENT)
+            return await members.start(server, name, "m1", seen, CALM, reconnect=PATIENT)
 
         member = await started()
         await publish(jet, name, 0, 100)

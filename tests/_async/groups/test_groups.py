@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from attrs import evolve
 
 import js_async as js
 from js_async.groups import (
@@ -26,6 +27,7 @@ from js_async.health import check_health
 from js_async.workers import DeadLetters, Reject, Retry
 from tests._async.flow import eventually, pause, together
 from tests._async.members import (
+    CALM,
     QUICK,
     STRICT,
     Members,
@@ -36,7 +38,9 @@ from tests._async.members import (
     publish,
     static,
 )
+from tests._async.progress import reports_of
 from tests.hooked import hooked
+from tests.stalls import attempts
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
 from twinstream.errors import UnsuitableSettings
 from twinstream.models import (
@@ -70,7 +74,7 @@ async def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server
     subject = f"{name}.{Seen.key(0)}"
     with Proxy(server.url) as proxy:
         async with js.connect(server.url) as connection, Members() as members:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             await elastic(jet, name, "m1")
             reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.01, attempts=-1)
             member = await members.start(proxy, name, "m1", seen, QUICK, reconnect=reconnect)
@@ -101,14 +105,22 @@ async def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server
 @pytest.mark.parametrize("way", ["stop", "kill", "step down"])
 @pytest.mark.parametrize("kind", ["elastic", "static"])
 async def test_a_standby_instance_takes_over(server, name, kind, way):
+    # The server keeps the pin of an instance that was killed for ack_wait.
+    config = STRICT if way == "kill" else evolve(STRICT, ack_wait=CALM.ack_wait)
+    for number, attempt in enumerate(attempts(config.ack_wait.total_seconds())):
+        with attempt:
+            await take_over(server, f"{name}-{number}", kind, way, config)
+
+
+async def take_over(server, name, kind, way, config):
     seen = Seen(name)
     async with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
-        first = await members.start(server, name, "m1", seen, STRICT, kind)
+        first = await members.start(server, name, "m1", seen, config, kind)
         await publish(jet, name, 0, 10)
         await consumed(seen, 10)
-        second = await members.start(server, name, "m1", seen, STRICT, kind)
+        second = await members.start(server, name, "m1", seen, config, kind)
         assert second.worker.partitions == tuple(range(10))
         await publish(jet, name, 10, 20)
         await consumed(seen, 20)
@@ -136,7 +148,7 @@ async def test_a_standby_instance_takes_over(server, name, kind, way):
 async def test_the_only_instance_is_pinned_again_at_once(server, name, kind):
     seen, config = Seen(name), ConsumerConfig(ack_wait=timedelta(seconds=300))
     async with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
         only = await members.start(server, name, "m1", seen, config, kind)
         await publish(jet, name, 0, 10)
@@ -144,14 +156,14 @@ async def test_the_only_instance_is_pinned_again_at_once(server, name, kind):
         await group.step_down("m1")
         await publish(jet, name, 10, 20)
         # The server keeps the pin of an inbox that is closed for ack_wait.
-        await consumed(seen, 20, patience=15)
+        await consumed(seen, 20, patience=200)
         await only.stop()
 
 
 async def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, name):
-    old, new = Seen(name), Seen(name)
+    old, new = Seen(name, patience=2), Seen(name)
     async with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await static(jet, name, "m1")
         first = await members.start(server, name, "m1", old, kind="static")
         old.hold()
@@ -164,7 +176,7 @@ async def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, na
         old.let_go()
         # It sees the deletion of the key or that of its consumer first.
         with suppress(js.ConsumerDeleted):
-            await first.worker.wait(timeout=30)
+            await first.worker.wait(timeout=60)
         await first.connection.close()
         await publish(jet, name, 1, 5)
         await consumed(new, 5)
@@ -176,10 +188,11 @@ async def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, na
 async def test_what_was_in_progress_comes_before_newer_messages(server, name, kind, way):
     seen = Seen(name)
     async with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
-        first = await members.start(server, name, "m1", seen, kind=kind)
-        second = await members.start(server, name, "m1", seen, kind=kind)
+        config = QUICK if way == "kill" else CALM
+        first = await members.start(server, name, "m1", seen, config, kind)
+        second = await members.start(server, name, "m1", seen, config, kind)
         await publish(jet, name, 0, 5)
         await consumed(seen, 5)
         served, other = (first, second) if await pinned(first.reports) else (second, first)
@@ -232,7 +245,7 @@ async def test_the_workers_end_with_their_group(opened, name, kind):
         await publish(jet, name, 0, 5)
         await consumed(seen, 5)
         await group.delete()
-        await worker.wait(timeout=20)
+        await worker.wait(timeout=60)
         assert (worker.partitions, worker.handled) == ((), 5)
         assert isinstance(reports[-1], PartitionsRevoked)
         assert "deleted" in reports[-1].reason
@@ -323,7 +336,7 @@ async def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
 async def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
     with server_factory() as server:
         async with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             await jet.create_key_value(
                 KeyValueConfig(
                     bucket="elastic-consumer-groups", limit_marker_ttl=timedelta(seconds=60)
@@ -338,7 +351,7 @@ async def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, ma
             else:
                 entry = await bucket.get(f"{name}.g")
                 await bucket.put(f"{name}.g", entry.value, ttl=1)
-            await worker.wait(timeout=30)
+            await worker.wait(timeout=60)
             await worker.stop()
 
 
@@ -354,7 +367,7 @@ async def test_settings_that_members_cannot_follow_end_them(opened, name, kind, 
         await bucket.put(f"{name}.g", value)
         error = InvalidGroupConfig if broken else GroupChanged
         with pytest.raises(error, match=name):
-            await worker.wait(timeout=20)
+            await worker.wait(timeout=60)
         await worker.stop()
         if kind == "static":
             names = [each async for each in (await jet.get_stream(name)).consumer_names()]
@@ -443,7 +456,7 @@ async def test_a_static_member_ends_without_its_consumer(opened, name):
         await worker.start()
         await (await jet.get_stream(name)).delete_consumer("g-m1")
         with pytest.raises(js.ConsumerDeleted):
-            await worker.wait(timeout=20)
+            await worker.wait(timeout=60)
 
 
 # ---- members
@@ -484,7 +497,7 @@ async def test_changes_that_come_while_a_handler_runs_are_all_followed(server, n
         return len(noted) == 3
 
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await elastic(jet, name, "m1", partitions=2)
         worker = group.worker("m1", handler, config=QUICK)
         async with worker:
@@ -659,7 +672,7 @@ async def test_the_limits_of_a_group_hold_messages_back(opened, name):
 
 async def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
         group = ElasticGroup(jet, name, "g")
         config = ElasticGroupConfig(max_members=3, members=["m1"])
@@ -755,23 +768,32 @@ async def test_partitions_are_handled_side_by_side(opened, name):
         assert 1 < max(most) <= 5
 
 
-async def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
-    """The handler takes longer than ack_wait. The next member starts after it."""
-    async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+async def test_a_slow_handler_finishes_before_its_partition_moves(server, name, tuned):
+    """The progress of the handler is reported to its end. The next member starts after it."""
+    # Each 0.1 s.
+    tuned("ack progress reports", 600)
+    async with (
+        js.connect(server.url) as connection,
+        reports_of(server, f"{name}-g") as reports,
+    ):
+        jet = connection.jetstream(timeout=60)
         group = await elastic(jet, name, "m1", partitions=1)
-        begun, events = [], []
+        begun, events, noted = [], [], []
+
+        async def all_noted():
+            return len(noted) == 2
 
         async def slow(message):
             begun.append(message.data)
-            await pause(1.5)
+            await eventually(all_noted)
+            await reports.wait(1, times=10)
             events.append(("slow", message.data))
 
         async def quick(message):
             events.append(("quick", message.data))
 
-        one = group.worker("m1", slow, config=QUICK)
-        two = group.worker("m2", quick, config=QUICK)
+        one = group.worker("m1", slow, config=CALM)
+        two = group.worker("m2", quick, config=CALM)
         async with one, two:
             await publish(jet, name, 0, 3)
 
@@ -779,7 +801,9 @@ async def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
                 return begun
 
             await eventually(has_begun)
-            await group.set_mappings({"m2": [0]})
+            with hooked("group: change noted", noted.append):
+                await group.set_mappings({"m2": [0]})
+                await eventually(all_noted)
 
             async def all_came():
                 return len(events) == 3
@@ -845,7 +869,7 @@ async def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, 
         if way == "closed":
             await connection.close()
         with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
-            await worker.wait(timeout=20)
+            await worker.wait(timeout=60)
     # The end is reported unless the program has closed the connection.
     ends = [reports.pop()] if way == "exit" else []
     assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
@@ -867,7 +891,7 @@ async def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, na
         await worker.start()
         await publish(jet, name, 0, 1)
         with pytest.raises(SystemExit):
-            await worker.wait(timeout=20)
+            await worker.wait(timeout=60)
 
 
 async def test_a_handler_may_end_the_work(opened, name):
@@ -899,7 +923,7 @@ async def test_a_mapping_is_stored_as_other_clients_do(opened, name):
 async def test_no_instance_stays_pinned_after_it_stopped(server, name):
     seen = Seen(name)
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await elastic(jet, name, "m1")
         async with group.worker("m1", seen.handler("m1"), config=QUICK):
             await publish(jet, name, 0, 1)

@@ -11,7 +11,7 @@ import nats
 import js_async as js
 from js_async.groups import ElasticGroup, StaticGroup, elastic_groups
 from tests._async.flow import eventually
-from tests._async.members import QUICK, Seen, consumed, elastic, publish, static
+from tests._async.members import CALM, QUICK, Seen, consumed, elastic, publish, static
 from twinstream.models import ElasticGroupConfig, PartitioningFilter, StreamConfig
 
 SECOND = 1_000_000_000
@@ -23,7 +23,7 @@ async def both(server):
     client = await nats.connect(server.url)
     try:
         async with js.connect(server.url) as connection:
-            yield connection.jetstream(timeout=10), client.jetstream(), client
+            yield connection.jetstream(timeout=60), client.jetstream(timeout=60), client
     finally:
         await client.close()
 
@@ -37,9 +37,13 @@ async def bucket_of(old, name):
 
 
 class ForeignMember:
-    """A member of an elastic group that uses orbit's protocol: raw requests over nats-py."""
+    """A member of an elastic group that uses orbit's protocol: raw requests over nats-py.
 
-    def __init__(self, client, name, member, filters, seen):
+    Its ack_wait is in seconds.
+    """
+
+    def __init__(self, client, name, member, filters, seen, ack_wait):
+        self._wait = ack_wait * SECOND
         self._client = client
         self._source = f"{name}-g"
         self._member = member
@@ -52,17 +56,19 @@ class ForeignMember:
         config = {
             "name": self._member,
             "ack_policy": "explicit",
-            "ack_wait": SECOND,
+            "ack_wait": self._wait,
             "max_ack_pending": 100,
-            "inactive_threshold": SECOND,
+            "inactive_threshold": self._wait,
             "filter_subjects": self._filters,
             "priority_groups": ["PCG"],
             "priority_policy": "pinned_client",
-            "priority_timeout": SECOND,
+            "priority_timeout": self._wait,
         }
         request = {"stream_name": self._source, "config": config, "action": "create"}
         answer = await self._client.request(
-            f"$JS.API.CONSUMER.CREATE.{self._source}.{self._member}", json.dumps(request).encode()
+            f"$JS.API.CONSUMER.CREATE.{self._source}.{self._member}",
+            json.dumps(request).encode(),
+            timeout=60,
         )
         return json.loads(answer.data)
 
@@ -86,7 +92,7 @@ class ForeignMember:
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._source}.{self._member}"
         while not self._is_over:
             await self._client.publish(subject, json.dumps(pull).encode(), reply=inbox)
-            message = await subscription.next_msg(timeout=5)
+            message = await subscription.next_msg(timeout=60)
             if message.reply:
                 pull["id"] = message.headers["Nats-Pin-Id"]
                 token, _, key = message.subject.split(".")
@@ -94,7 +100,14 @@ class ForeignMember:
                 number = int(message.data)
                 self._seen.finished.append((key, number))
                 self._seen.by[number] = self._member
-                await self._client.request(message.reply, b"+ACK")
+                self._seen.ended.add(number)
+                await self._client.request(message.reply, b"+ACK", timeout=60)
+            elif message.headers["Status"] == "423":
+                # Its pin has timed out.
+                del pull["id"]
+            elif message.headers["Status"] == "503":
+                # It did not pull for so long that its consumer has vanished.
+                await self.join()
 
 
 async def test_a_group_that_another_client_wrote_is_used(server, name):
@@ -134,7 +147,7 @@ async def test_a_group_that_another_client_wrote_is_used(server, name):
             assert stored == value | {"members": ["m1", "m2", "m3"]}
             # nats-py deletes as orbit does.
             await kv.delete(f"{name}.g")
-            await worker.wait(timeout=20)
+            await worker.wait(timeout=60)
 
 
 async def test_our_members_and_others_share_the_partitions(server, name):
@@ -172,12 +185,14 @@ async def test_our_members_and_others_share_the_partitions(server, name):
             "mirror_direct": False,
             "consumer_limits": {},
         }
-        made = await client.request(f"$JS.API.STREAM.CREATE.{name}-g", json.dumps(theirs).encode())
+        made = await client.request(
+            f"$JS.API.STREAM.CREATE.{name}-g", json.dumps(theirs).encode(), timeout=60
+        )
         assert "error" not in json.loads(made.data)
         seen = Seen(name)
         filters = [f"{number}.{name}.*" for number in (2, 3)]
-        foreign = ForeignMember(client, name, "m2", filters, seen)
-        async with group.worker("m1", seen.handler("m1"), config=QUICK) as worker:
+        foreign = ForeignMember(client, name, "m2", filters, seen, 1)
+        async with group.worker("m1", seen.handler("m1"), config=CALM) as worker:
             # Before we leave its partitions, the server refuses its consumer.
             assert (await foreign.join())["error"]["err_code"] == 10100
             await group.add_members("m2")
@@ -204,9 +219,9 @@ async def test_an_instance_of_another_client_stands_by(server, name):
     async with both(server) as (jet, _, client):
         group = await elastic(jet, name, "m1", partitions=2)
         seen = Seen(name)
-        worker = group.worker("m1", seen.handler("m1"), config=QUICK)
+        worker = group.worker("m1", seen.handler("m1"), config=CALM)
         await worker.start()
-        foreign = ForeignMember(client, name, "m1", [f"0.{name}.*", f"1.{name}.*"], seen)
+        foreign = ForeignMember(client, name, "m1", [f"0.{name}.*", f"1.{name}.*"], seen, 60)
         # The same consumer for both: the same names and settings.
         assert "error" not in await foreign.join()
         await publish(jet, name, 0, 20)

@@ -32,9 +32,9 @@ def own_cluster():
 
 @pytest.mark.skipif(not LONG, reason="only with `make soak`")
 async def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
-    troubles, seen, progress = rounds(4, 63), Seen(name), Progress()
+    troubles, seen, progress = rounds(4, 63), Seen(name, patience=2), Progress()
     async with js.connect(own_cluster.url, reconnect=PATIENT) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = await elastic(jet, name, "m1", "m2", stream={"num_replicas": 3})
         started = [
             await members.start(own_cluster, name, each, seen, QUICK, reconnect=PATIENT)

@@ -40,7 +40,7 @@ def answered(call, *args, **options):
                 return False
             raise
 
-    return eventually(attempt, patience=40)
+    return eventually(attempt, patience=120)
 
 
 def led(handle):
@@ -54,7 +54,7 @@ def led(handle):
         followers = cluster.replicas or []
         return cluster.leader if all(each.current for each in followers) else None
 
-    return eventually(look, patience=40)
+    return eventually(look, patience=120)
 
 
 def others(info):
@@ -70,33 +70,33 @@ def test_leaders_step_down_in_favour_of_somebody(cluster, name):
         consumer = answered(stream.create_consumer, ConsumerConfig(durable_name="c"))
         for handle, call in ((stream, stream.replicas.step_down), (consumer, consumer.step_down)):
             led(handle)
-            wanted = others(handle.info())[0]
+            wanted = others(handle.info(timeout=60))[0]
             answered(call, preferred=wanted)
 
             def took_over(handle=handle, wanted=wanted):
                 return led(handle) == wanted
 
-            eventually(took_over, patience=40)
+            eventually(took_over, patience=120)
             before = led(handle)
             answered(call)
 
             def another(handle=handle, before=before):
                 return led(handle) != before
 
-            eventually(another, patience=40)
+            eventually(another, patience=120)
         with pytest.raises(js.JetStreamError, match="nobody-here"):
-            stream.replicas.step_down(preferred="nobody-here")
+            stream.replicas.step_down(preferred="nobody-here", timeout=60)
         with pytest.raises(js.JetStreamError, match=r"(?i)peer"):
-            stream.replicas.remove("nobody-here")
-        jet.publish(name)
-        jet.delete_stream(name)
+            stream.replicas.remove("nobody-here", timeout=60)
+        jet.publish(name, timeout=60)
+        jet.delete_stream(name, timeout=60)
 
 
 def test_what_another_client_created_is_reached_at_once(cluster, name):
     """The server of the other client may learn of the leaders some milliseconds later."""
     here, there = cluster.servers[0].url, cluster.servers[1].url
     with js.connect(here) as connection, js.connect(there) as other:
-        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+        jet, far = connection.jetstream(timeout=60), other.jetstream(timeout=60)
 
         def config(stream):
             return StreamConfig(name=stream, subjects=[f"{stream}.>"], num_replicas=3)
@@ -118,7 +118,7 @@ def test_what_another_client_created_is_reached_at_once(cluster, name):
 def test_what_another_client_created_is_written_and_reset_at_once(cluster, name):
     here, there = cluster.servers[0].url, cluster.servers[1].url
     with js.connect(here) as connection, js.connect(there) as other:
-        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+        jet, far = connection.jetstream(timeout=60), other.jetstream(timeout=60)
         for number in range(10):
             stream = f"{name}{number}"
             config = StreamConfig(
@@ -140,16 +140,16 @@ def test_replica_is_removed_and_replaced(cluster, name):
         stream = answered(jet.create_stream, config)
         leader = led(stream)
         (follower,) = others(stream.cached_info)
-        jet.publish(name, b"kept")
+        jet.publish(name, b"kept", timeout=60)
         answered(stream.replicas.remove, follower)
 
         def moved():
             return led(stream) and others(stream.cached_info) not in ([], [follower])
 
-        eventually(moved, patience=40)
+        eventually(moved, patience=120)
         assert leader not in others(stream.cached_info)
-        assert (stream.get_message(1)).data == b"kept"
-        jet.delete_stream(name)
+        assert (stream.get_message(1, timeout=60)).data == b"kept"
+        jet.delete_stream(name, timeout=60)
 
 
 @pytest.fixture
@@ -182,14 +182,14 @@ def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name):
         with pytest.raises(js.RequestTimeout, match="system account"):
             app.jetstream(timeout=0.3).cluster.step_down()
         stream = answered(jet.create_stream, StreamConfig(name=name, subjects=[name]))
-        jet.publish(name, b"kept")
+        jet.publish(name, b"kept", timeout=60)
         before = led(stream)
         answered(meta.move_stream, "APP", name, server=before)
 
-        eventually(settled_elsewhere, stream, before, patience=40)
-        assert (stream.get_message(1)).data == b"kept"
+        eventually(settled_elsewhere, stream, before, patience=120)
+        assert (stream.get_message(1, timeout=60)).data == b"kept"
         with pytest.raises(js.JetStreamError, match="not in progress"):
-            meta.cancel_move("APP", name)
+            meta.cancel_move("APP", name, timeout=60)
         answered(meta.step_down)
         with pytest.raises(js.JetStreamError):
             answered(meta.remove_server, "nobody-here")
@@ -202,7 +202,7 @@ def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name):
         def empty():
             return [each for each in jet.stream_names()] == []
 
-        eventually(empty, patience=40)
+        eventually(empty, patience=120)
 
 
 def settled_elsewhere(stream, before):
@@ -230,7 +230,7 @@ def evacuated(servers, stream, meta):
     for step in (stream.replicas.evacuate, meta.evacuate_server):
         before = led(stream)
         answered(step, before)
-        eventually(settled_elsewhere, stream, before, patience=40)
+        eventually(settled_elsewhere, stream, before, patience=120)
     with pytest.raises(js.JetStreamError, match="not in progress"):
         answered(stream.replicas.cancel_move)
     with pytest.raises(js.JetStreamError, match="leader is known"):

@@ -52,7 +52,7 @@ def reachable(jet):
 @pytest.mark.parametrize("domain", ["hub", "leaf"])
 def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain):
     with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         reachable(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=1)
         near.create_stream(config)
@@ -77,15 +77,15 @@ def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain
 
 def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
     with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         reachable(far)
         here = Coordination(near, name, create=True)
         # Sequences differ from here on.
-        with here.lock("earlier").acquire(timeout=20):
+        with here.lock("earlier").acquire(timeout=60):
             pass
         there = Coordination(far, name, create=True)
         for number in range(ROUNDS):
-            with there.lock(f"door{number}").acquire(timeout=20) as lease:
+            with there.lock(f"door{number}").acquire(timeout=60) as lease:
                 [taken] = [each for each in there.held("lock")]
                 assert (taken.name, taken.record.seq) == (f"door{number}", lease.token)
 
@@ -93,7 +93,7 @@ def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
 @pytest.mark.parametrize("by", ["subject", "id"])
 def test_storage_in_another_domain_does_not_count(leaf, name, by):
     with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         reachable(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"])
         near.create_stream(config)
@@ -115,7 +115,7 @@ def test_storage_in_another_domain_does_not_count(leaf, name, by):
 
 def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name):
     with js.connect(leaf.url) as connection:
-        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        near, far = connection.jetstream(timeout=60), connection.jetstream(domain="hub", timeout=60)
         reachable(far)
         config = ObjectStoreConfig(bucket=name, storage="memory")
         store = far.create_object_store(config)

@@ -75,7 +75,7 @@ def test_single_calls_work(opened, server, name):
         assert (made.get("b")).value == b"3"
         _, consumer = filled(jet, name)
         for number in range(3):
-            [message] = consumer.fetch(1, timeout=5)
+            [message] = consumer.fetch(1, timeout=60)
             message.ack()
             assert message.data == b"%d" % number
 

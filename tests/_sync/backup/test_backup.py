@@ -84,7 +84,7 @@ def test_stream_is_restored_unchanged(opened, name, tmp_path):
         assert content(restored) == before
         worker = restored.get_consumer("worker")
         assert (worker.info()).ack_floor.stream_seq == 11
-        [message] = worker.fetch(1, timeout=10)
+        [message] = worker.fetch(1, timeout=60)
         assert message.metadata.stream_seq == 12
 
 

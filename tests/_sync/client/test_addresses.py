@@ -13,6 +13,7 @@ from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, replacing, resolving
 from tests.meddler import meddled
+from tests.stalls import attempts
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
 
@@ -21,7 +22,7 @@ QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
 def welcome(peer: FakePeer) -> None:
     peer.handshake()
-    peer.until_left(timeout=20)
+    peer.until_left(timeout=60)
 
 
 def second_link(connection):
@@ -30,11 +31,12 @@ def second_link(connection):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_an_address_that_answers_nothing_leaves_time_for_the_next(monkeypatch, shuffle):
-    with full() as silent, FakeServer(rest=welcome) as server:
-        resolving(monkeypatch, both=[silent[1], server.port])
-        for _ in range(1 if shuffle is False else 3):
-            with js.connect("nats://both", connect_timeout=4, shuffle=shuffle) as connection:
-                assert connection.is_connected
+    for attempt in attempts(4):
+        with attempt, full() as silent, FakeServer(rest=welcome) as server:
+            resolving(monkeypatch, both=[silent[1], server.port])
+            for _ in range(1 if shuffle is False else 3):
+                with js.connect("nats://both", connect_timeout=4, shuffle=shuffle) as connection:
+                    assert connection.is_connected
 
 
 def test_an_address_that_refuses_is_passed_over(monkeypatch):
@@ -56,8 +58,9 @@ def test_the_error_of_a_name_is_that_of_its_addresses(monkeypatch):
             ("two", "refused|failed"),
             ("none", "no add"),
         ):
-            with pytest.raises(js.ConnectionFailed, match=text):
-                js.connect(f"nats://{name}", **options)
+            for attempt in attempts(0.2):
+                with attempt, pytest.raises(js.ConnectionFailed, match=text):
+                    js.connect(f"nats://{name}", **options)
 
 
 def test_a_slow_resolver_leaves_time_for_the_next_server(monkeypatch):
@@ -75,12 +78,17 @@ def test_a_slow_resolver_leaves_time_for_the_next_server(monkeypatch):
 
     replacing(monkeypatch, answer)
     try:
-        with FakeServer(welcome) as server:
-            servers = ["nats://slow", server.url]
-            with js.connect(servers, connect_timeout=1, shuffle=False) as connection:
-                assert connection.is_connected
-        with pytest.raises(js.ConnectionFailed, match="the name slow was not resolved in time"):
-            js.connect("nats://slow", connect_timeout=0.1)
+        for attempt in attempts(1):
+            asked.clear()
+            with attempt, FakeServer(welcome) as server:
+                servers = ["nats://slow", server.url]
+                with js.connect(servers, connect_timeout=1, shuffle=False) as connection:
+                    assert connection.is_connected
+        unresolved = "the name slow was not resolved in time"
+        for attempt in attempts(0.1):
+            asked.clear()
+            with attempt, pytest.raises(js.ConnectionFailed, match=unresolved):
+                js.connect("nats://slow", connect_timeout=0.1)
         assert not answered
     finally:
         released.set()
@@ -199,7 +207,7 @@ def test_addresses_announced_before_tls_are_not_believed(tmp_path):
     with meddled(certificates, b"", b"MSG news 1 4\r\ntrue\r\n", info) as url:
         with js.connect(url, tls=tls, reconnect=QUICK, on_event=events.append) as connection:
             subscription = connection.subscribe("news")
-            assert (subscription.next(timeout=20)).data == b"true"
+            assert (subscription.next(timeout=60)).data == b"true"
     assert not discovered(events)
 
 

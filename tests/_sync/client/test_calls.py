@@ -39,7 +39,7 @@ def creation(name):
 def test_each_call_is_reported_once_at_its_end(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(
             StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
         )
@@ -73,15 +73,15 @@ def test_each_call_is_reported_once_at_its_end(server, name):
 def test_pulls_and_acknowledgements_are_no_calls(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=name))
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(2):
             jet.publish(name, b"x")
         reported.clear()
-        [first, second] = consumer.fetch(2, timeout=10)
+        [first, second] = consumer.fetch(2, timeout=60)
         first.ack()
-        assert second.double_ack(timeout=10)
+        assert second.double_ack(timeout=60)
         connection.publish(name, b"core")
         connection.flush()
         assert reported == []
@@ -90,7 +90,7 @@ def test_pulls_and_acknowledgements_are_no_calls(server, name):
 def test_failure_is_reported_as_raised(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.StreamNotFound) as missing:
             jet.get_stream(name)
         subject = f"$JS.API.STREAM.INFO.{name}"
@@ -134,7 +134,7 @@ def test_what_is_refused_before_it_is_sent_is_no_call(server):
 def test_repeats_of_a_message_count_as_one_call(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.NoStream) as unheard:
             jet.publish(name, retry_wait=0.01)
         *asked, call = reported
@@ -170,7 +170,7 @@ def test_repeats_of_a_request_count_as_one_call():
 def test_messages_in_flight_together_are_reported_separately(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         subjects = [f"{name}.{number}" for number in range(50)]
         good = [(subject, b"123") for subject in subjects]
@@ -195,7 +195,7 @@ def test_messages_in_flight_together_are_reported_separately(server, name):
 def test_batches_and_counters_are_reported(server, name):
     reported = []
     with js.connect(server.url, on_call=reported.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_atomic=True))
         reported.clear()
         with jet.atomic_batch() as batch:
@@ -228,7 +228,7 @@ def test_failing_callback_does_not_fail_the_call(server, name, caplog):
         raise ValueError(call.kind)
 
     with js.connect(server.url, on_call=reported) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         jet.create_stream(StreamConfig(name=name))
         assert (jet.publish(name)).seq == 1
         with pytest.raises(js.StreamNotFound):
@@ -245,7 +245,7 @@ def test_callback_runs_in_the_context_of_the_call(server, name):
         tasks.append((call.kind, TASK.get()))
 
     with js.connect(server.url, on_call=reported) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         TASK.set("one")
         jet.create_stream(StreamConfig(name=name))
         TASK.set("two")

@@ -25,12 +25,12 @@ def test_core_messages_and_requests(server, name):
     with js.connect(server.url, name="tester") as connection:
         with connection.subscribe(f"{name}.*") as subscription:
             connection.publish(f"{name}.a", b"1", headers={"K": ["v", "w"]})
-            message = subscription.next(timeout=5)
+            message = subscription.next(timeout=60)
             assert (message.subject, message.data) == (f"{name}.a", b"1")
             assert message.headers.get_all("K") == ["v", "w"]
 
             def answer():
-                question = subscription.next(timeout=5)
+                question = subscription.next(timeout=60)
                 connection.publish(question.reply, question.data + b"!")
 
             def ask():
@@ -45,7 +45,7 @@ def test_a_subscription_is_closed_by_its_block(server, name):
     with js.connect(server.url) as connection:
         with connection.subscribe(name, queue="q") as subscription:
             connection.publish(name, b"1")
-            assert (subscription.next(timeout=5)).data == b"1"
+            assert (subscription.next(timeout=60)).data == b"1"
             assert not subscription.is_ended
         assert subscription.is_ended
         with pytest.raises(js.IterationEnded):
@@ -95,7 +95,7 @@ def test_credentials_are_checked_and_never_shown(server_factory):
 def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, name):
     events = []
     with js.connect(server.url, on_event=events.append) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         longest = f"{name}." + "x" * (2999 - len(name))
         assert SubjectWriter(jet).insert(longest) == Stored(stream_name=name, seq=1)
@@ -228,7 +228,7 @@ def test_connection_is_restored_and_continues(server_factory, name):
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
         with js.connect(server.url, reconnect=policy) as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
             consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
             subscription = connection.subscribe("core")
@@ -238,9 +238,9 @@ def test_connection_is_restored_and_continues(server_factory, name):
                     jet.publish(name, b"%d" % round_)
                     # A killed server may forget an acknowledgement: then one comes again.
                     while b"%d" % round_ not in seen:
-                        message = messages.next(timeout=10)
+                        message = messages.next(timeout=60)
                         seen.append(message.data)
-                        message.double_ack(timeout=10)
+                        message.double_ack(timeout=60)
                     server.kill()
                     server.restart()
                     eventually(came_back, connection, round_ + 2)
@@ -248,7 +248,7 @@ def test_connection_is_restored_and_continues(server_factory, name):
             jet.publish(name)
             assert connection.stats.connects == 4
             connection.publish("core", b"again")
-            assert (subscription.next(timeout=5)).data == b"again"
+            assert (subscription.next(timeout=60)).data == b"again"
 
 
 def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, name, caplog):

@@ -200,22 +200,27 @@ def test_the_connection_closes_though_a_handler_ends_the_program(server, name):
 
 def test_a_second_call_leaves_the_first_alone(server, name):
     connection, consumer = consumer_of(server, name, 1)
-    begun, ended = [], []
+    begun, ended, freed = [], [], []
 
     def handler(message):
         begun.append(message)
-        pause(1)
+        eventually(count_is, freed, 1)
         message.ack()
         ended.append(message)
 
+    def has_unsubscribed():
+        return connection.stats.subscriptions < subscriptions
+
     def second():
-        pause(0.3)
+        eventually(has_unsubscribed)
         connection.drain(timeout=60)
         assert not ended
+        freed.append(True)
 
     consuming = consumer.consume(handler)
     consuming.start()
     eventually(count_is, begun, 1)
+    subscriptions = connection.stats.subscriptions
     together(lambda: connection.drain(timeout=60), second)
     assert ended
     assert states(server, name) == (1, 0, 0)
@@ -326,11 +331,11 @@ def test_a_processing_stores_its_results(server, name):
 
 def test_the_connection_closes_though_a_handler_goes_on(server, name):
     connection, consumer = consumer_of(server, name, 1)
-    begun, ended = [], []
+    begun, ended, freed = [], [], []
 
     def handler(message):
         begun.append(message)
-        pause(3)
+        eventually(count_is, freed, 1)
         ended.append(message)
 
     consuming = consumer.consume(handler)
@@ -339,6 +344,7 @@ def test_the_connection_closes_though_a_handler_goes_on(server, name):
     with pytest.raises(js.RequestTimeout, match="a handler is still running"):
         connection.drain(timeout=0.1)
     assert connection.is_closed
+    freed.append(True)
     consuming.wait(timeout=60)
     assert ended
 

@@ -22,11 +22,11 @@ def test_connection_events_are_reported(server_factory):
         connection = js.connect(server.url, reconnect=policy, on_event=reported.append)
         events = connection.events()
         server.kill()
-        lost = events.next(timeout=10)
+        lost = events.next(timeout=60)
         assert isinstance(lost, js.Disconnected)
         assert not connection.is_connected
         server.restart()
-        back = events.next(timeout=10)
+        back = events.next(timeout=60)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.connects == 2
         assert reported[0].outage == 0.0 < back.outage
@@ -60,7 +60,7 @@ def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
 
             eventually(came_back)
             connection.publish("news", b"1")
-            assert (subscription.next(timeout=20)).data == b"1"
+            assert (subscription.next(timeout=60)).data == b"1"
     names = ["Connected", "Disconnected", "Connected", "Closed"]
     assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
@@ -74,7 +74,7 @@ def test_slow_owner_loses_the_newest_and_is_notified(server, name):
         connection.flush()
         assert subscription.buffered == 3
         assert subscription.dropped == 7
-        assert [(subscription.next(timeout=1)).data for _ in range(3)] == [b"0", b"1", b"2"]
+        assert [(subscription.next(timeout=60)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert events.next(timeout=1) == js.MessagesDropped(name, 1)
 
 
@@ -102,7 +102,7 @@ def test_draining_waits_for_the_server_once():
     with FakeServer(script) as server:
         connection = js.connect(server.url)
         subscriptions = [connection.subscribe(f"news.{number}") for number in range(3)]
-        connection.drain(timeout=10)
+        connection.drain(timeout=60)
         assert all(each.is_ended for each in subscriptions)
         lines = [each.line for each in server.operations("^UNSUB|^PING")]
         assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
@@ -120,7 +120,7 @@ def test_draining_hands_over_what_arrived(server, name):
             seen.append(message.data)
 
     def drain():
-        connection.drain(timeout=10)
+        connection.drain(timeout=60)
 
     together(read, drain)
     assert seen == [b"0", b"1", b"2", b"3", b"4"]
@@ -132,7 +132,7 @@ def test_lame_duck_mode_is_reported(server_factory):
         with js.connect(server.url, reconnect=None) as connection:
             events = connection.events()
             server.lame_duck()
-            assert isinstance(events.next(timeout=10), js.LameDuck)
+            assert isinstance(events.next(timeout=60), js.LameDuck)
 
 
 def test_counts_return_to_where_they_were(server, name):
@@ -162,7 +162,7 @@ def test_others_of_the_cluster_are_learnt_and_used(cluster):
         events = connection.events()
         first.kill()
         try:
-            while not isinstance(events.next(timeout=20), js.Connected):
+            while not isinstance(events.next(timeout=60), js.Connected):
                 continue
             assert connection.server_info.server_name != first.name
             connection.flush()

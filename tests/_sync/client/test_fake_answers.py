@@ -118,7 +118,7 @@ def test_what_looks_like_the_answer_inside_a_message_is_none():
         news = connection.subscribe("news")
         assert (jet.publish("orders")).seq == 1
         assert (jet.publish("orders")).seq == 2
-        message = news.next(timeout=10)
+        message = news.next(timeout=60)
         assert message.data.startswith(b"first MSG _INBOX.")
         assert message.data.endswith(ack(9))
 
@@ -137,7 +137,7 @@ def test_subscriber_to_everything_gets_the_response_too():
         everything = connection.subscribe(">")
         for seq in (1, 2, 3):
             assert (jet.publish("orders")).seq == seq
-        heard = [(everything.next(timeout=10)).data for _ in range(3)]
+        heard = [(everything.next(timeout=60)).data for _ in range(3)]
     assert heard == [ack(1), ack(2), ack(3)]
 
 

@@ -71,7 +71,7 @@ def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(ser
 
         def answer():
             for _ in range(10):
-                message = listener.next(timeout=10)
+                message = listener.next(timeout=60)
                 session_of(other).send(message.reply.encode(), b"", LONG_STATUS, b"")
             other.flush()
 
@@ -94,7 +94,7 @@ def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
         other.flush()
         with consumer.messages() as messages:
             assert messages.next(timeout=0.1) is None
-            pull = pulls.next(timeout=10)
+            pull = pulls.next(timeout=60)
             inbox = pull.reply.encode()
             huge = b"$JS.ACK.%b.c.1.%b.1.%b.0" % (name.encode(), b"9" * 1000, b"9" * 300)
             pin = b"NATS/1.0\r\nNats-Pin-Id: \xff\r\n\r\n"
@@ -105,7 +105,7 @@ def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
             jet.publish(name, b"true")
             seen = []
             while not seen or seen[-1] != b"true":
-                seen.append((messages.next(timeout=10)).data)
+                seen.append((messages.next(timeout=60)).data)
         assert connection.stats.connects == 1
 
 
@@ -122,7 +122,7 @@ def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
         for _ in range(5):
             connection.publish(f"{name}.odd")
         connection.publish(name, b"next")
-        assert (subscription.next(timeout=10)).data == b"next"
+        assert (subscription.next(timeout=60)).data == b"next"
         connection.flush()
         assert connection.stats.connects == 1
         session.close_mailbox(box)
@@ -139,7 +139,7 @@ def test_an_event_on_a_subject_that_is_no_text_is_handed_over(server):
         with connection.jetstream().events() as events:
             connection.flush()
             session_of(other).send(b"$JS.EVENT.ADVISORY.\xff", b"", b"", b"{}")
-            event = events.next(timeout=10)
+            event = events.next(timeout=60)
             assert event.subject == "$JS.EVENT.ADVISORY.\udcff"
 
 

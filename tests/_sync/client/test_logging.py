@@ -188,7 +188,7 @@ def test_calls_and_pulls_are_debug_records(opened, name, all_levels):
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        [message] = consumer.fetch(1, timeout=5)
+        [message] = consumer.fetch(1, timeout=60)
         message.ack()
         with pytest.raises(js.StreamNotFound):
             jet.get_stream(f"{name}-none")
@@ -207,10 +207,10 @@ def test_a_consumer_that_is_created_again_is_logged(opened, name, caplog):
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         with consumer.messages(on_deleted="recreate") as messages:
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
             stream.delete_consumer("c")
             # From its start, as its policy says.
-            assert (messages.next(timeout=20)).metadata.stream_seq == 1
+            assert (messages.next(timeout=60)).metadata.stream_seq == 1
     assert texts(caplog, "consumer", logging.WARNING)[-1] == (
         f"{name}/c: c was gone and was created again"
     )
@@ -297,7 +297,7 @@ def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, cap
     with opened() as jet:
         coordination = Coordination(jet, name, create=True)
         lock = coordination.lock("job", ttl=2, on_lost=on_lost)
-        lease = lock.acquire(timeout=10)
+        lease = lock.acquire(timeout=60)
         jet.delete_stream(name)
         assert lease.wait_lost(timeout=30)
 

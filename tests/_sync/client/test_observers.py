@@ -60,7 +60,7 @@ def created(jet, name, **config):
 
 def test_messages_from_publish_to_acknowledgement(server, name, seen):
     with js.connect(server.url, name="shop", observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.publish(f"{name}.1", b"a", headers={"Kept": "1"})
         jet.publish(f"{name}.2", b"b", headers={"trace": "own"})
@@ -72,7 +72,7 @@ def test_messages_from_publish_to_acknowledgement(server, name, seen):
         first.in_progress()
         first.double_ack()
         second.nak()
-        again = consumer.next(timeout=10)
+        again = consumer.next(timeout=60)
         again.term("no")
         assert consumer.next(timeout=0.01) is None
         # The acknowledgement is sent before the response to the next request.
@@ -99,27 +99,27 @@ def test_messages_from_publish_to_acknowledgement(server, name, seen):
 
 def test_iterations_note_their_messages(server, name, seen):
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         for number in range(3):
             jet.publish(f"{name}.{number}")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         with consumer.messages() as messages:
             assert repr(messages).startswith("<Messages ")
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
             for message in messages:
                 message.ack()
                 if message.seq == 3:
                     break
         with stream.ordered() as ordered:
-            assert (ordered.next(timeout=10)).seq == 1
+            assert (ordered.next(timeout=60)).seq == 1
     received = [each.subject for each in seen.events if type(each) is Received]
     assert received == [f"{name}.0", f"{name}.1", f"{name}.2", f"{name}.0"]
 
 
 def test_messages_that_are_sent_without_waiting(server, name, seen):
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name, allow_atomic=True, allow_batched=True)
         sent = [(f"{name}.{number}", b"x") for number in range(3)]
         with jet.publish_many(sent) as outcomes:
@@ -155,7 +155,7 @@ def test_handlers_and_their_outcomes(server, name, seen):
             raise ValueError("not yet")
 
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         created(jet, name)
         for data in (b"good", b"late", b"bad"):
             jet.publish(f"{name}.1", data)
@@ -178,7 +178,7 @@ def test_handlers_and_their_outcomes(server, name, seen):
 
 def test_consume_and_process_are_handled_too(server, name, seen):
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"out.{name}.>"]))
         jet.publish(f"{name}.1", b"a")
@@ -213,10 +213,10 @@ def test_consume_and_process_are_handled_too(server, name, seen):
 
 def test_core_watches_objects_and_locks(server, name, seen):
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with connection.subscribe(name) as subscription:
             connection.publish(name, b"x")
-            message = subscription.next(timeout=10)
+            message = subscription.next(timeout=60)
             assert dict(message.headers) == {"Trace": "observed"}
         with pytest.raises(js.NoResponders):
             connection.request(f"{name}.none", timeout=10)
@@ -227,7 +227,7 @@ def test_core_watches_objects_and_locks(server, name, seen):
         store.put("o", b"content")
         assert store.get_bytes("o") == b"content"
         coordination = Coordination(jet, f"{name}-locks", create=True)
-        with coordination.lock("l").acquire(timeout=10):
+        with coordination.lock("l").acquire(timeout=60):
             assert ("lock", "lock", None) not in seen.ended
     assert seen.kinds("watch", "transfer", "lock") == [
         ("watch", "watch", None),
@@ -258,13 +258,13 @@ def test_an_outage_is_seen(server_factory, seen):
 
 def test_gauges(server, name, seen):
     with js.connect(server.url, observers=[seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         for number in range(5):
             jet.publish(f"{name}.{number}")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         with consumer.messages() as messages:
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
 
             def all_arrived():
                 return messages.buffered == 4
@@ -292,7 +292,7 @@ def test_an_observer_that_fails_is_left_out(server, name, seen, caplog):
             raise AssertionError("it was left out")
 
     with js.connect(server.url, observers=[Failing(), seen]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         created(jet, name)
         assert (jet.publish(f"{name}.1")).seq == 1
     text = "observer Failing, which is left out from now on, raised ValueError('first')"
@@ -308,7 +308,7 @@ def test_observers_of_the_process_and_of_an_open_connection(server, name, seen):
     process_wide.add(make)
     try:
         with js.connect(server.url) as connection:
-            created(connection.jetstream(timeout=10), name)
+            created(connection.jetstream(timeout=60), name)
     finally:
         process_wide.remove(make)
     assert ("request", "api", None) in seen.ended
@@ -316,7 +316,7 @@ def test_observers_of_the_process_and_of_an_open_connection(server, name, seen):
     later = Recorder()
     with js.connect(server.url) as connection:
         connection.observe(later)
-        connection.jetstream(timeout=10).publish(f"{name}.1")
+        connection.jetstream(timeout=60).publish(f"{name}.1")
     assert later.ended == [("publish", "publish", None)]
     assert len(seen.ended) == before
 

@@ -61,7 +61,7 @@ def prepared(url, name, folder):
     """Create what the operation requires, as a user without limits."""
     stage = Stage(stream_of(name), folder=f"{folder}/backup")
     with js.connect(url, user="admin", password="pw") as connection:
-        jet = connection.jetstream()
+        jet = connection.jetstream(timeout=60)
         stage.set(jet)
         if name in {"create_stream", "create_or_update_stream", "coordination_create"}:
             jet.delete_stream(stage.stream)
@@ -72,7 +72,7 @@ def proved(url, stage):
     """Fail unless a user with all permissions sees the effect of the operation."""
     with js.connect(url, user="admin", password="pw") as connection:
         if stage.stream in PROOFS:
-            PROOFS[stage.stream](connection.jetstream(), stage)
+            PROOFS[stage.stream](connection.jetstream(timeout=60), stage)
 
 
 @pytest.mark.parametrize("name", POSSIBLE)
@@ -82,7 +82,7 @@ def test_an_operation_uses_what_it_declares_and_nothing_else(world, name, tmp_pa
     stage = prepared(world.admin_url, name, tmp_path)
     reported = []
     with js.connect(world.url, user=name, password="pw", on_event=reported.append) as connection:
-        POSSIBLE[name][1](connection.jetstream(**world.options), stage)
+        POSSIBLE[name][1](connection.jetstream(**{"timeout": 60} | world.options), stage)
         connection.flush()
     proved(world.admin_url, stage)
     assert [each for each in reported if isinstance(each, js.ServerReported)] == []
@@ -163,7 +163,7 @@ def test_permissions_of_a_whole_program(server_factory):
             jet = connection.jetstream()
             consumer = jet.get_consumer("ORDERS", "worker")
             with consumer.messages() as messages:
-                order = messages.next(timeout=10)
+                order = messages.next(timeout=60)
                 jet.publish("invoices.1", order.data)
                 order.double_ack()
             with pytest.raises(js.PermissionDenied, match="orders"):

@@ -27,7 +27,7 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
         messages = consumer.messages()
         assert repr(messages) == f"<Messages {name}/c: 0 buffered>"
         with messages:
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
 
             def rest_is_here():
                 return messages.buffered == 2
@@ -103,7 +103,7 @@ def test_payloads_are_read_as_text_and_json(server, name):
         with connection.subscribe(subject) as subscription:
             for seq, data in enumerate((b'{"a": "\xc3\xa9"}', b"\xff", b"[" * 100_000), 1):
                 jet.publish(subject, data)
-                of_core = subscription.next(timeout=10)
+                of_core = subscription.next(timeout=60)
                 stored = stream.get_message(seq)
                 [pulled] = consumer.fetch(1)
                 for message in (of_core, stored, pulled):

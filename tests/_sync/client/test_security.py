@@ -36,13 +36,13 @@ def tls_config(certificates, more=""):
 def exchange(server, name, **options):
     """Publish and fetch a payload that spans many TLS records."""
     with js.connect(server.url, **options) as connection:
-        jet = connection.jetstream()
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
         data = os.urandom(300_000)
         for _ in range(5):
             jet.publish(name, data)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        batch = consumer.fetch(5)
+        batch = consumer.fetch(5, timeout=60)
         assert [message.data == data for message in batch] == [True] * 5
         batch[0].double_ack()
 
@@ -89,7 +89,7 @@ def test_data_before_tls_is_no_message(tmp_path):
     with meddled(certificates, added, honest) as url:
         with js.connect(url, tls=tls, reconnect=policy) as connection:
             subscription = connection.subscribe("news")
-            assert (subscription.next(timeout=20)).data == b"true"
+            assert (subscription.next(timeout=60)).data == b"true"
 
 
 def test_tls_handshake_first(server_factory, tmp_path, name):
@@ -148,7 +148,7 @@ def test_tls_with_client_certificates(server_factory, tmp_path, name):
         exchange(server, name, tls=tls)
         with pytest.raises(js.ConnectionFailed, match="cert_file"):
             js.connect(
-                server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=2
+                server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=60
             )
 
 
@@ -210,11 +210,11 @@ def test_permission_violation_is_raised_by_the_request(server_factory, name):
             events = connection.events()
             hint = "`twinstream permissions` prints what a program needs"
             with pytest.raises(js.PermissionDenied, match=f"secret.*; {hint}"):
-                connection.request("secret", timeout=20)
+                connection.request("secret", timeout=60)
             subscription = connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
-                subscription.next(timeout=20)
-            event = events.next(timeout=5)
+                subscription.next(timeout=60)
+            event = events.next(timeout=60)
             assert isinstance(event, js.ServerReported)
             assert hint not in event.text
             connection.flush()
@@ -229,9 +229,9 @@ def test_private_subscription_without_a_queue_permission(server_factory):
             alone = connection.subscribe("news")
             shared = connection.subscribe("news", queue="club")
             with pytest.raises(js.PermissionDenied, match="club"):
-                shared.next(timeout=20)
+                shared.next(timeout=60)
             connection.publish("news", b"1")
-            assert (alone.next(timeout=20)).data == b"1"
+            assert (alone.next(timeout=60)).data == b"1"
 
 
 def ann(deny):
@@ -244,7 +244,7 @@ def ann(deny):
 def test_an_inbox_that_is_permitted_again_serves_again(server_factory, name):
     with server_factory(ann("nothing")) as server:
         with js.connect(server.url, user="ann", password="pw") as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
             consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
             for _ in range(3):
@@ -260,7 +260,7 @@ def test_an_inbox_that_is_permitted_again_serves_again(server_factory, name):
                 server.reload(ann("nothing"))
                 # What was refused was not sent either.
                 assert (stream.info()).state.messages == 3
-                assert len(consumer.fetch(1, timeout=20)) == 1
+                assert len(consumer.fetch(1, timeout=60)) == 1
                 assert connection.stats.subscriptions == subscriptions
 
 
@@ -273,10 +273,10 @@ def test_error_for_too_many_subscriptions_names_the_subject(server_factory, name
             too_many = connection.subscribe("news")
             for wait in (too_many.next, partial(consumer.fetch, 1)):
                 with pytest.raises(ServerError, match="maximum subscriptions exceeded"):
-                    wait(timeout=20)
+                    wait(timeout=60)
             connection.publish("news", b"1")
             for each in listening:
-                assert (each.next(timeout=20)).data == b"1"
+                assert (each.next(timeout=60)).data == b"1"
             events = connection.events()
             server.restart()
             while not isinstance(event := events.next(timeout=30), js.Disconnected):
@@ -293,7 +293,7 @@ def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         with js.connect(server.url, credentials_file=str(file)) as connection:
             with connection.subscribe("x") as subscription:
                 connection.publish("x", b"in")
-                assert (subscription.next(timeout=5)).data == b"in"
+                assert (subscription.next(timeout=60)).data == b"in"
         with pytest.raises(js.AuthenticationFailed):
             js.connect(server.url)
         stranger = tmp_path / "stranger.creds"
@@ -309,13 +309,13 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
 @pytest.mark.parametrize(
     ("denied", "call"),
     [
-        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=60)),
+        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=60)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=60)),
+        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=60)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
-        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=20)),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=60)),
         ("$JS.ACK.>", lambda stream, consumer: acknowledge_one(consumer)),
         ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
@@ -328,13 +328,14 @@ def test_missing_permission_to_pull_is_not_waited_for(server_factory, name, deni
     with server_factory(config) as server:
         with js.connect(server.url, user="admin", password="pw") as connection:
             made = StreamConfig(name=name, subjects=[name], allow_direct=True)
-            stream = connection.jetstream().create_stream(made)
+            jet = connection.jetstream(timeout=60)
+            stream = jet.create_stream(made)
             stream.create_consumer(ConsumerConfig(durable_name="c"))
             for _ in range(6):
                 # More than the server sends before it wants to hear of flow control.
-                connection.jetstream().publish(name, bytes(1_000_000))
+                jet.publish(name, bytes(1_000_000))
         with js.connect(server.url, user="ann", password="pw") as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
                 call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
 
@@ -345,9 +346,9 @@ def take_much(stream):
     )
     with stream.push_messages(config) as messages:
         while True:
-            messages.next(timeout=20)
+            messages.next(timeout=60)
 
 
 def acknowledge_one(consumer):
-    message = consumer.next(timeout=20)
+    message = consumer.next(timeout=60)
     message.double_ack()

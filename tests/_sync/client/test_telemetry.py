@@ -86,7 +86,7 @@ def test_a_retry_and_a_dead_letter_with_its_replay_stay_in_their_traces(server, 
 
     with js.connect(server.url, name="shop") as connection:
         instrument(connection, destination=template, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         created(jet, name)
         with collected.tracer.start_as_current_span("sale"):
             jet.publish(f"{name}.1", b"late")
@@ -166,7 +166,7 @@ def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
     instrumentor.instrument(destination=template, settle_spans=False, **collected.settings)
     try:
         with js.connect(server.url, name="shop") as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             created(jet, name)
             created(jet, f"{name}-out")
             store = SqliteOutbox(tmp_path / "shop.db")
@@ -209,7 +209,7 @@ def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
     )
     assert found[3]["attributes"]["nats.handler.outcome"] == "acknowledged"
     with js.connect(server.url) as connection:
-        connection.jetstream(timeout=10).publish(f"{name}.8")
+        connection.jetstream(timeout=60).publish(f"{name}.8")
     assert len(collected.spans()) == len(found)
 
 
@@ -245,11 +245,11 @@ def points(version, name):
 def test_metrics_and_names_of_each_version(server, name, collected, version):
     telemetry = Telemetry(conventions=version, **collected.settings)
     with js.connect(server.url, name="shop", observers=[telemetry]) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.publish(f"{name}.1", b"secret payload", headers={"Card": "secret number"})
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        [message] = consumer.fetch(1, timeout=10)
+        [message] = consumer.fetch(1, timeout=60)
         message.ack()
         found = collected.points()
     assert {key: value for key, value in found.items() if key.startswith("messaging")} == points(
@@ -285,7 +285,7 @@ def test_metrics_and_names_of_each_version(server, name, collected, version):
 def test_a_context_of_the_program_stays(server, name, collected):
     with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.publish(f"{name}.1", headers={"Traceparent": PARENT})
         stored = stream.get_message(1)
@@ -302,7 +302,7 @@ def test_a_message_that_was_stored_long_ago_is_linked(server, name, collected):
 
     with js.connect(server.url) as connection:
         instrument(connection, link_after=0, settle_spans=False, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.publish(f"{name}.1")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -321,11 +321,11 @@ def test_samplers_see_the_attributes_of_a_span_that_starts(server, name):
     collected = Collected(sampler)
     with js.connect(server.url, name="shop") as connection:
         instrument(connection, destination=template, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         jet.publish(f"{name}.1")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        (consumer.next(timeout=10)).ack()
+        (consumer.next(timeout=60)).ack()
     publish, receive, ack = sampler.attributes
     for each, operation, kind in (
         (publish, "publish", "send"),
@@ -345,7 +345,7 @@ def test_samplers_see_the_attributes_of_a_span_that_starts(server, name):
 def test_each_caller_has_its_own_parent(server, name, collected):
     with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         created(jet, name)
 
         def caller(number):
@@ -369,7 +369,7 @@ def test_each_caller_has_its_own_parent(server, name, collected):
 def test_messages_of_bulk_calls_carry_the_context(server, name, collected, each_message):
     with js.connect(server.url) as connection:
         instrument(connection, each_message=each_message, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = created(jet, name)
         with collected.tracer.start_as_current_span("import"):
             many = [(f"{name}.{number}", b"x") for number in range(3)]
@@ -388,7 +388,7 @@ def test_messages_of_bulk_calls_carry_the_context(server, name, collected, each_
 def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, name, collected):
     with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         stream = jet.create_stream(
             StreamConfig(
                 name=name, subjects=[f"{name}.>"], allow_msg_counter=True, allow_direct=True
@@ -405,7 +405,7 @@ def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, name, 
 def test_the_retries_of_one_call_are_one_span(server, name, collected):
     with js.connect(server.url) as connection:
         instrument(connection, **collected.settings)
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         with pytest.raises(js.NoStream):
             jet.publish(f"{name}.none", retries=2, retry_wait=0.01)
     [span] = tree(collected.spans())

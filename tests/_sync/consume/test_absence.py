@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, pause, together
+from tests._sync.progress import reports_of
 from tests._sync.streams import filled, waiting
 from tests.inside import buffer_of, held_of, outstanding
 from twinstream.core.consume.reports import PullWarning
@@ -47,7 +48,7 @@ def test_long_absent_program_gets_all_changes(opened, name, limits):
         with consumer.messages(**limits) as messages:
             # More messages are requested than exist.
             while len(seen) < 2 * COUNT:
-                message = messages.next(timeout=20)
+                message = messages.next(timeout=60)
                 seen.add(message.metadata.stream_seq)
                 message.ack()
                 if len(seen) == 1:
@@ -64,24 +65,26 @@ def test_long_absent_program_gets_all_changes(opened, name, limits):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
+    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=60)}],
     ids=["delivered once", "not durable"],
 )
-def test_messages_for_no_other_client_are_kept(opened, name, tuned, settings):
-    tuned("ack progress patience", 1)
-    with opened() as jet:
+def test_messages_for_no_other_client_are_kept(opened, server, name, tuned, settings):
+    # Others are given up at the first of the reports, after 0.1 s.
+    tuned("ack progress patience", 0)
+    tuned("ack progress reports", 600)
+    with opened() as jet, reports_of(server, name) as reports:
         stream = filled(jet, name, COUNT)
         # Long enough for a machine that is busy elsewhere for a moment.
-        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=1), **settings))
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=60), **settings))
         deliveries = []
         with consumer.messages() as messages:
             for _ in range(COUNT):
-                message = messages.next(timeout=20)
+                message = messages.next(timeout=60)
                 deliveries.append(message.metadata.num_delivered)
                 message.ack()
                 if len(deliveries) == 1:
-                    # Twice as long as others are kept alive, and then until the next delivery.
-                    pause(4)
+                    reports.wait(COUNT - 1, times=4)
+                    assert not left_alone(messages)
         assert deliveries == [1] * COUNT
 
 
@@ -96,7 +99,7 @@ def test_waiting_caller_is_not_absent(opened, name):
             jet.publish(f"{name}.late")
 
         with consumer.messages(on_report=reports.append) as messages:
-            message, _ = together(lambda: messages.next(timeout=20), publish)
+            message, _ = together(lambda: messages.next(timeout=60), publish)
             message.ack()
         assert not reports
 
@@ -113,7 +116,7 @@ def test_waiter_is_not_absent_if_another_gave_up(opened, name):
             jet.publish(f"{name}.late")
 
         with consumer.messages(on_report=reports.append) as messages:
-            message, _ = together(lambda: messages.next(timeout=20), publish)
+            message, _ = together(lambda: messages.next(timeout=60), publish)
             message.ack()
         assert not reports
 
@@ -130,18 +133,20 @@ def test_occasional_caller_is_not_absent(opened, name):
 
 
 def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, tuned):
-    tuned("ack progress patience", 0.2)
+    # After a second; looked at each half second.
+    tuned("ack progress patience", 1 / 60)
+    tuned("ack progress reports", 120)
     with opened() as jet:
         stream = filled(jet, name, 1)
-        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=60)))
         reports = []
         with consumer.messages(on_report=reports.append) as messages:
-            (messages.next(timeout=20)).ack()
+            (messages.next(timeout=60)).ack()
             jet.publish(f"{name}.more")
             eventually(left_alone, messages)
             assert outstanding(messages) == 0
             assert not reports
-            message = messages.next(timeout=20)
+            message = messages.next(timeout=60)
             assert message.metadata.num_delivered == 1
             message.ack()
         [report] = reports
@@ -151,12 +156,14 @@ def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, tuned)
 
 @pytest.mark.parametrize("end", ["close", "drain"])
 def test_what_was_left_alone_is_ended(opened, name, tuned, end):
-    tuned("ack progress patience", 1)
+    # After a second; looked at each half second.
+    tuned("ack progress patience", 1 / 60)
+    tuned("ack progress reports", 120)
     with opened() as jet:
         stream = filled(jet, name, COUNT)
-        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=60)))
         with consumer.messages() as messages:
-            (messages.next(timeout=20)).ack()
+            (messages.next(timeout=60)).ack()
             eventually(left_alone, messages)
             (messages.drain if end == "drain" else messages.close)()
             # What was told of a moment ago is in time.
@@ -173,13 +180,13 @@ def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, tuned)
     with Proxy(server.url) as proxy:
         policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
         with js.connect(proxy.url, reconnect=policy) as connection:
-            jet = connection.jetstream(timeout=20)
+            jet = connection.jetstream(timeout=60)
             stream = filled(jet, name, COUNT)
             consumer = stream.create_consumer(hasty())
             seen = set()
             with consumer.messages() as messages:
                 while len(seen) < COUNT:
-                    message = messages.next(timeout=20)
+                    message = messages.next(timeout=60)
                     seen.add(message.metadata.stream_seq)
                     message.ack()
                     eventually(left_alone, messages)

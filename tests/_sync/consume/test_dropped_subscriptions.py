@@ -259,7 +259,7 @@ def on_the_server(server):
 def left(connection, server):
     """Return the number of subscriptions of a connection, after a garbage collection."""
     gc.collect()
-    connection.flush(timeout=20)
+    connection.flush(timeout=60)
     clients, number = on_the_server(server), connection.server_info.client_id
     return max(connection.stats.subscriptions, len(clients[number]))
 
@@ -267,7 +267,7 @@ def left(connection, server):
 def used(server, name, use):
     """Repeat a use, and check that it leaves nothing behind. Return the texts of the warnings."""
     with js.connect(server.url) as connection:
-        place = Place(connection.jetstream(timeout=20), connection, name)
+        place = Place(connection.jetstream(timeout=60), connection, name)
         place.set()
         begin_collecting()
         with warnings.catch_warnings(record=True) as found:

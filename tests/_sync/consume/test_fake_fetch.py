@@ -61,7 +61,7 @@ def test_a_status_in_an_empty_fetch(row):
                 for call in (lambda: consumer.fetch(5, max_bytes=1000), consumer.next):
                     with pytest.raises(row.empty):
                         call()
-            message = consumer.next(timeout=5)
+            message = consumer.next(timeout=60)
             assert message is not None
             assert message.data == b"fine"
         assert len(server.operations("MSG.NEXT")) == 4
@@ -100,7 +100,7 @@ def test_a_late_status_does_not_end_the_next_fetch():
         with js.connect(server.url) as connection:
             consumer = consumer_of(connection)
             assert (consumer.fetch(1)).reason is js.BatchEnd.FILLED
-            [message] = consumer.fetch(1, timeout=5)
+            [message] = consumer.fetch(1, timeout=60)
             assert message.data == b"mine"
         # A clean inbox is used again.
         assert len(server.operations("^SUB")) == 1
@@ -123,7 +123,7 @@ def test_message_that_arrives_after_the_end_is_returned():
             assert not consumer.fetch(1, timeout=5)
             while not server.reached("late"):
                 connection.flush()
-            [message] = consumer.fetch(1, timeout=5)
+            [message] = consumer.fetch(1, timeout=60)
             assert message.data == b"mine"
         [word] = server.operations(r"^PUB \$JS\.ACK")
         assert word.payload == b"-NAK"
@@ -199,9 +199,9 @@ def test_double_ack_does_not_accept_a_status_as_confirmation():
         message = (consumer_of(connection)).next(timeout=5)
         for error in (js.NoResponders, js.NoResponders, InvalidResponse):
             with pytest.raises(error):
-                message.double_ack(timeout=5)
+                message.double_ack(timeout=60)
             assert not message.is_acknowledged
-        message.double_ack(timeout=5)
+        message.double_ack(timeout=60)
         with pytest.raises(js.AlreadyAcknowledged):
             message.ack()
 

@@ -19,6 +19,7 @@ from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
 from tests.hooked import starts
 from tests.inside import buffer_of, outstanding
+from tests.stalls import attempts
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -86,7 +87,7 @@ def test_a_status_with_nothing_delivered(row):
                         with pytest.raises(row.error):
                             messages.next(timeout=5)
                 else:
-                    assert (messages.next(timeout=5)).data == b"fine"
+                    assert (messages.next(timeout=60)).data == b"fine"
                     assert (messages.buffered, outstanding(messages)) == (0, 9)
         assert len(server.operations("MSG.NEXT")) == (1 if row.then is Then.OVER else 2)
         told = warnings(reports)
@@ -109,7 +110,7 @@ def test_what_is_buffered_is_handed_over_before_an_end(row):
     with scripted(script) as connection:
         messages, _ = iterating(connection)
         with messages:
-            assert [(messages.next(timeout=5)).data for _ in range(3)] == [
+            assert [(messages.next(timeout=60)).data for _ in range(3)] == [
                 b"1",
                 b"2",
                 b"3",
@@ -135,10 +136,10 @@ def test_messages_that_are_waited_for_one_by_one_are_counted():
             with messages:
                 for seq in range(1, 6):
                     server.tell(f"{seq}")
-                    message = messages.next(timeout=5)
+                    message = messages.next(timeout=60)
                     assert (message.data, len(message.headers)) == (b"%d" % seq, seq % 2)
                     assert (messages.buffered, outstanding(messages)) == (0, 10 - seq)
-                assert (messages.next(timeout=5)).data == b"6"
+                assert (messages.next(timeout=60)).data == b"6"
                 assert outstanding(messages) == 9
 
 
@@ -156,7 +157,7 @@ def test_statuses_of_old_requests_change_nothing():
         with js.connect(server.url) as connection:
             messages, reports = iterating(connection)
             with messages:
-                assert (messages.next(timeout=5)).data == b"fine"
+                assert (messages.next(timeout=60)).data == b"fine"
                 assert outstanding(messages) == 9
         assert len(server.operations("MSG.NEXT")) == 2
         assert reports == []
@@ -173,15 +174,16 @@ def test_silence_is_reported_once_and_pulled_over():
         peer.deliver(first, 1, b"old")
         peer.deliver(second, 2, b"new")
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            messages, reports = iterating(connection, expires=1, heartbeat=0.5)
-            with messages:
-                assert (messages.next(timeout=10)).data == b"old"
-                assert (messages.next(timeout=10)).data == b"new"
-        assert len(server.operations("MSG.NEXT")) == 2
-        [report] = reports
-        assert "two heartbeats" in report.text
+    for attempt in attempts(1):
+        with attempt, FakeServer(script) as server:
+            with js.connect(server.url) as connection:
+                messages, reports = iterating(connection, expires=1, heartbeat=0.5)
+                with messages:
+                    assert (messages.next(timeout=60)).data == b"old"
+                    assert (messages.next(timeout=60)).data == b"new"
+            assert len(server.operations("MSG.NEXT")) == 2
+            [report] = reports
+            assert "two heartbeats" in report.text
 
 
 def test_refills_keep_the_limit():
@@ -203,7 +205,7 @@ def test_refills_keep_the_limit():
             messages, _ = iterating(connection, threshold_messages=0)
             with messages:
                 for seq in range(1, 41):
-                    message = messages.next(timeout=5)
+                    message = messages.next(timeout=60)
                     assert message.metadata.stream_seq == seq
                     assert messages.buffered + outstanding(messages) <= 10
         assert len(server.operations("MSG.NEXT")) in {4, 5}
@@ -228,8 +230,8 @@ def test_a_new_link_pulls_at_once_and_once():
         with js.connect(server.url, reconnect=QUICK) as connection:
             messages, reports = iterating(connection)
             with messages:
-                assert (messages.next(timeout=5)).data == b"one"
-                assert (messages.next(timeout=5)).data == b"two"
+                assert (messages.next(timeout=60)).data == b"one"
+                assert (messages.next(timeout=60)).data == b"two"
             assert connection.stats.connects == 2
         assert len(server.operations("MSG.NEXT")) == 2
         assert reports == []
@@ -261,12 +263,12 @@ def test_a_refill_that_meets_a_broken_link_raises_nothing():
                 return not connection.is_connected
 
             with messages:
-                seen = [(messages.next(timeout=5)).metadata.stream_seq]
+                seen = [(messages.next(timeout=60)).metadata.stream_seq]
                 eventually(gone)
-                seen += [(messages.next(timeout=5)).metadata.stream_seq for _ in range(9)]
+                seen += [(messages.next(timeout=60)).metadata.stream_seq for _ in range(9)]
                 assert messages.next(timeout=0.1) is None
                 server.tell("go")
-                seen.append((messages.next(timeout=5)).metadata.stream_seq)
+                seen.append((messages.next(timeout=60)).metadata.stream_seq)
             assert seen == list(range(1, 12))
         assert reports == []
 
@@ -294,7 +296,7 @@ def test_leaving_gives_back_what_was_not_handed_over():
         with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
             with messages:
-                (messages.next(timeout=5)).ack()
+                (messages.next(timeout=60)).ack()
                 five_are_here(connection, server)
         words = {
             each.subject.split(".")[5]: each.payload for each in server.operations(r"\$JS\.ACK")
@@ -408,7 +410,7 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
         messages, reports = iterating(connection, max_messages=4)
         with messages:
             for seq in range(1, 6):
-                assert (messages.next(timeout=5)).metadata.stream_seq == seq
+                assert (messages.next(timeout=60)).metadata.stream_seq == seq
         assert len(reports) == 1
 
 
@@ -429,7 +431,7 @@ def test_a_failed_iterator_ends_after_its_buffered_messages():
         with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
             with messages:
-                seqs = [(messages.next(timeout=5)).metadata.stream_seq]
+                seqs = [(messages.next(timeout=60)).metadata.stream_seq]
                 server.tell("taken")
 
                 def is_sent():
@@ -440,7 +442,7 @@ def test_a_failed_iterator_ends_after_its_buffered_messages():
                 def rest():
                     # The loop raises the error, or ends before it.
                     while not messages.is_ended:
-                        seqs.append((messages.next(timeout=5)).metadata.stream_seq)
+                        seqs.append((messages.next(timeout=60)).metadata.stream_seq)
                     messages.next(timeout=5)
 
                 with pytest.raises(js.ConsumerDeleted):
@@ -470,7 +472,7 @@ def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
             consumer.info()
             options = {"max_messages": 10, "on_report": reports.append}
             with consumer.messages(on_deleted="recreate", **options) as messages:
-                assert (messages.next(timeout=20)).data == b"fine"
+                assert (messages.next(timeout=60)).data == b"fine"
         assert reports == [js.ConsumerRecreated("c")]
         told, asked = at
         assert asked - told > DELETION * 0.9
@@ -521,7 +523,7 @@ def test_unprocessed_arrivals_are_kept_alive():
                     return server.reached("kept")
 
                 eventually(kept)
-                assert (messages.next(timeout=10)).metadata.stream_seq == 2
+                assert (messages.next(timeout=60)).metadata.stream_seq == 2
                 assert messages.late == 0
 
 
@@ -563,29 +565,30 @@ def test_heartbeat_does_not_refresh_earlier_messages(end):
         peer.reach("beat")
         peer.until_left()
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = connection.jetstream().bind_consumer("S", "c")
-            consumer.info()
-            with consumer.messages(max_messages=10) as messages:
-                messages.next(timeout=10)
-                server.tell("taken")
+    for attempt in attempts(0.3):
+        with attempt, FakeServer(script) as server:
+            with js.connect(server.url) as connection:
+                consumer = connection.jetstream().bind_consumer("S", "c")
+                consumer.info()
+                with consumer.messages(max_messages=10) as messages:
+                    messages.next(timeout=10)
+                    server.tell("taken")
 
-                def not_kept_any_more():
-                    return monotonic() - buffer_of(messages).ready.taken_at > 8 * 0.3
+                    def not_kept_any_more():
+                        return monotonic() - buffer_of(messages).ready.taken_at > 8 * 0.3
 
-                def beaten():
-                    connection.flush()
-                    return server.reached("beat")
+                    def beaten():
+                        connection.flush()
+                        return server.reached("beat")
 
-                eventually(not_kept_any_more)
-                server.tell("old")
-                eventually(beaten)
-                if end == "looked at":
-                    assert messages.next(timeout=0.2) is None
-                    assert messages.late == 1
-        words = [each.payload for each in server.operations(r"ACK\.S\.c\.1\.2\.")]
-        assert set(words) == {b"+WPI"}
+                    eventually(not_kept_any_more)
+                    server.tell("old")
+                    eventually(beaten)
+                    if end == "looked at":
+                        assert messages.next(timeout=0.2) is None
+                        assert messages.late == 1
+            words = [each.payload for each in server.operations(r"ACK\.S\.c\.1\.2\.")]
+            assert set(words) == {b"+WPI"}
 
 
 def test_what_keeps_messages_alive_ends_with_its_connection():
@@ -603,6 +606,6 @@ def test_what_keeps_messages_alive_ends_with_its_connection():
             consumer.info()
             messages = consumer.messages()
             with starts() as tasks:
-                assert (messages.next(timeout=5)).data == b"fine"
+                assert (messages.next(timeout=60)).data == b"fine"
             assert not tasks["twinstream-progress"].join(Deadline.after(0.05))
         assert tasks["twinstream-progress"].join(Deadline.after(10))

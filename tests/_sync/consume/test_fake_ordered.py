@@ -11,6 +11,7 @@ import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.scripted import scripted
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
+from tests.stalls import attempts
 from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -20,7 +21,7 @@ SLOW = {"expires": 120, "heartbeat": 30}
 
 def taken(messages, count):
     """Return the stream sequences of the next messages."""
-    return [(messages.next(timeout=20)).metadata.stream_seq for _ in range(count)]
+    return [(messages.next(timeout=60)).metadata.stream_seq for _ in range(count)]
 
 
 # ---- heartbeats
@@ -44,7 +45,7 @@ def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
 
     with scripted(script) as connection:
         reports = []
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(**SLOW, on_report=reports.append) as messages:
             assert taken(messages, 3) == [11, 12, 13]
             assert messages.resets == 1
@@ -69,7 +70,7 @@ def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
                 assert taken(messages, 1) == [11]
                 server.tell("taken")
@@ -103,7 +104,7 @@ def test_the_next_consumer_starts_after_what_the_server_has_looked_through():
         leave(peer, config["name"])
 
     with scripted(script, script, reconnect=QUICK) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(subjects="s.a", **SLOW) as messages:
             assert taken(messages, 2) == [11, 5001]
             assert messages.position == 5001
@@ -121,7 +122,7 @@ def test_a_heartbeat_without_positions_changes_nothing():
         leave(peer, config["name"])
 
     with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(**SLOW) as messages:
             assert taken(messages, 2) == [11, 12]
             assert (messages.resets, messages.scanned) == (0, 12)
@@ -158,7 +159,7 @@ def test_a_snapshot_that_stops_is_probed_until_it_is_over():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             options = {"deliver_policy": "last_per_subject", "max_messages": 30}
             with stream.ordered(**options, **SLOW) as messages:
                 assert taken(messages, 2) == [11, 14]
@@ -195,7 +196,7 @@ def test_a_probe_without_responders_reveals_a_deleted_consumer():
         leave(peer, config["name"])
 
     with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"deliver_policy": "last_per_subject", "max_messages": 30}
         with stream.ordered(**options, **SLOW) as messages:
             assert taken(messages, 2) == [11, 14]
@@ -219,7 +220,7 @@ def test_where_nothing_can_stop_nothing_is_probed(keeps, options):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             with stream.ordered(**options, max_messages=30, **SLOW) as messages:
                 # The short timeout is for the wait, not for the creation of the consumer.
                 assert taken(messages, 1) == [11]
@@ -241,7 +242,7 @@ def test_a_program_that_asks_with_short_timeouts_gets_probes_too():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             options = {"deliver_policy": "last_per_subject", "max_messages": 30}
             with stream.ordered(**options, **SLOW) as messages:
                 assert taken(messages, 1) == [11]
@@ -269,7 +270,7 @@ def test_a_consumer_that_waits_for_a_messages_time_is_left_alone():
         leave(peer, config["name"])
 
     with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"replay_policy": "original", "max_messages": 7}
         with stream.ordered(**options, expires=1, heartbeat=0.5) as messages:
             assert taken(messages, 1) == [11]
@@ -291,7 +292,7 @@ def test_a_message_that_is_too_big_costs_no_consumer():
 
     with scripted(script) as connection:
         reports = []
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         options = {"max_bytes": 200, "on_report": reports.append}
         with stream.ordered(**options, **SLOW) as messages:
             assert taken(messages, 1) == [11]
@@ -314,7 +315,7 @@ def test_consumers_that_are_lost_at_once_are_created_with_pauses():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             with stream.ordered(**SLOW, on_report=reports.append) as messages:
                 assert taken(messages, 1) == [11]
                 assert messages.resets == 3
@@ -337,14 +338,15 @@ def test_a_creation_without_an_answer_is_repeated_under_its_name():
         deliver(peer, peer.expect_pull(), 1, 10)
         leave(peer, name)
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW) as messages:
-                with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                    messages.next(timeout=1)
-                server.tell("given up")
-                assert taken(messages, 1) == [10]
+    for attempt in attempts(1):
+        with attempt, FakeServer(script) as server:
+            with js.connect(server.url) as connection:
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                with stream.ordered(**SLOW) as messages:
+                    with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                        messages.next(timeout=1)
+                    server.tell("given up")
+                    assert taken(messages, 1) == [10]
 
 
 def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
@@ -353,12 +355,14 @@ def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(9))
         leave(peer, peer.expect(r"CONSUMER\.CREATE\.S").json["config"]["name"])
 
-    with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
-        with stream.ordered(**SLOW) as messages:
-            with pytest.raises(js.RequestTimeout, match="no answer in time"):
-                messages.next(timeout=1)
-            assert messages.consumer_name is None
+    for attempt in attempts(1):
+        with attempt:
+            with scripted(script) as connection:
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                with stream.ordered(**SLOW) as messages:
+                    with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                        messages.next(timeout=1)
+                    assert messages.consumer_name is None
 
 
 def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
@@ -377,7 +381,7 @@ def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             messages = stream.ordered(**SLOW)
 
             def read():
@@ -409,7 +413,7 @@ def test_the_deletion_of_a_lost_consumer_is_not_waited_for():
         leave(peer, config["name"])
 
     with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(**SLOW) as messages:
             assert taken(messages, 1) == [12]
 
@@ -429,7 +433,7 @@ def test_a_consumer_that_was_lost_with_the_connection_is_deleted_over_the_next()
         leave(peer, config["name"])
 
     with scripted(script, script, reconnect=QUICK) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(**SLOW) as messages:
             assert taken(messages, 2) == [11, 12]
 
@@ -448,7 +452,7 @@ def test_attempts_to_replace_a_lost_consumer_may_be_limited():
         leave(peer, config["name"])
 
     with scripted(script) as connection:
-        stream = connection.jetstream(timeout=20).bind_stream("S")
+        stream = connection.jetstream(timeout=60).bind_stream("S")
         with stream.ordered(max_reset_attempts=2, **SLOW) as messages:
             with pytest.raises(js.JetStreamError, match="insufficient resources"):
                 messages.next(timeout=20)
@@ -472,18 +476,19 @@ def test_an_attempt_without_time_does_not_hide_why_the_one_before_failed():
         deliver(peer, peer.expect_pull(), 1, 11)
         leave(peer, config["name"])
 
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            reports = []
-            stream = connection.jetstream(timeout=20).bind_stream("S")
-            with stream.ordered(**SLOW, on_report=reports.append) as messages:
-                for timeout in (1, 0):
-                    with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
-                        messages.next(timeout=timeout)
-                    assert "maximum consumers limit reached" in str(caught.value.__cause__)
-                    assert "maximum consumers limit reached" in reports[-1].text
-                server.tell("given up")
-                assert taken(messages, 1) == [11]
+    for attempt in attempts(1):
+        with attempt, FakeServer(script) as server:
+            with js.connect(server.url) as connection:
+                reports = []
+                stream = connection.jetstream(timeout=60).bind_stream("S")
+                with stream.ordered(**SLOW, on_report=reports.append) as messages:
+                    for timeout in (1, 0):
+                        with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
+                            messages.next(timeout=timeout)
+                        assert "maximum consumers limit reached" in str(caught.value.__cause__)
+                        assert "maximum consumers limit reached" in reports[-1].text
+                    server.tell("given up")
+                    assert taken(messages, 1) == [11]
 
 
 def test_callers_take_turns():
@@ -499,7 +504,7 @@ def test_callers_take_turns():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
                 got = together(*(partial(messages.next, timeout=20) for _ in range(4)))
                 assert sorted(each.metadata.stream_seq for each in got) == [1, 2, 3, 4]
@@ -517,7 +522,7 @@ def test_caller_waiting_for_its_turn_has_its_own_deadline():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream(timeout=20).bind_stream("S")
+            stream = connection.jetstream(timeout=60).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
 
                 def patient():

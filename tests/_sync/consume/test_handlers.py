@@ -11,9 +11,17 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, pause
+from tests._sync.progress import reports_of
 from tests._sync.streams import filled, settled
 from tests.meter import Meter
+from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
+
+PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+"""A consumer whose messages no pause of a busy machine lets come again."""
+
+OFTEN = 600
+"""How many times progress is reported in that time: each 0.1 s."""
 
 
 def ignore(message):
@@ -126,7 +134,7 @@ def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            consuming.wait(timeout=10)
+            consuming.wait(timeout=60)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = consumer.fetch(6, timeout=5)
@@ -162,17 +170,19 @@ def test_draining_works_on_what_is_here(opened, name):
         assert all(message.metadata.stream_seq > len(seen) for message in rest)
 
 
-def test_a_long_handler_keeps_its_message(opened, name):
-    with opened() as jet:
+def test_a_long_handler_keeps_its_message(opened, server, name, tuned):
+    tuned("ack progress reports", OFTEN)
+    with opened() as jet, reports_of(server, name) as reports:
         stream = filled(jet, name, 1)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = stream.create_consumer(config)
+        consumer = stream.create_consumer(PATIENT)
         deliveries = []
 
         def handler(message):
             deliveries.append(message.metadata.num_delivered)
-            pause(3)
-            assert message.time_left > 0
+            before = message.time_left + monotonic()
+            reports.wait(1, times=4)
+            # The time at which it may come again.
+            assert message.time_left + monotonic() > before + 0.1
             message.ack()
 
         with consumer.consume(handler, progress=True):
@@ -180,13 +190,13 @@ def test_a_long_handler_keeps_its_message(opened, name):
         assert deliveries == [1]
 
 
-def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tuned):
+def test_messages_behind_a_very_long_handler_are_delivered_once(opened, server, name, tuned):
     # A handler that takes longer than the patience with who takes no message.
     tuned("ack progress patience", 0)
-    with opened() as jet:
+    tuned("ack progress reports", OFTEN)
+    with opened() as jet, reports_of(server, name) as reports:
         stream = filled(jet, name, 1)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = stream.create_consumer(config)
+        consumer = stream.create_consumer(PATIENT)
         deliveries = []
 
         def handler(message):
@@ -194,7 +204,8 @@ def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tu
             if len(deliveries) == 1:
                 for number in range(5):
                     jet.publish(f"{name}.more.{number}")
-                pause(5)
+                # The server does not deliver again what is reported.
+                reports.wait(6)
             message.ack()
 
         with consumer.consume(handler, progress=True):
@@ -202,16 +213,17 @@ def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tu
         assert deliveries == [1] * 6
 
 
-def test_what_is_buffered_does_not_age(opened, name):
-    with opened() as jet:
+def test_what_is_buffered_does_not_age(opened, server, name, tuned):
+    tuned("ack progress reports", OFTEN)
+    with opened() as jet, reports_of(server, name) as reports:
         stream = filled(jet, name, 30)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
-        consumer = stream.create_consumer(config)
+        consumer = stream.create_consumer(PATIENT)
         deliveries = []
         with consumer.messages() as messages:
             for message in messages:
                 deliveries.append(message.metadata.num_delivered)
-                pause(0.1)
+                if len(deliveries) == 1:
+                    reports.wait(29)
                 message.ack()
                 if len(deliveries) == 30:
                     break
@@ -237,7 +249,7 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
             message.ack()
 
         with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            consuming.wait(timeout=10)
+            consuming.wait(timeout=60)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         eventually(settled, consumer, 60)

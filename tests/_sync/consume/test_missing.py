@@ -53,7 +53,7 @@ def test_deleted_stream_deletes_its_consumers(opened, name):
             jet.delete_stream(name)
 
         with consumer.messages(**BRISK) as messages:
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
             together(read, delete)
         with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
             consumer.fetch(1, timeout=20)
@@ -68,7 +68,7 @@ def test_deleted_consumer_is_recreated(opened, name, policy):
         reports = []
         options = {"on_deleted": policy, "on_report": reports.append}
         with consumer.messages(**BRISK, **options) as messages:
-            (messages.next(timeout=10)).ack()
+            (messages.next(timeout=60)).ack()
 
             def take():
                 return messages.next(timeout=20)

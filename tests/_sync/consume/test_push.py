@@ -22,7 +22,7 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
         with stream.push_messages(ConsumerConfig(durable_name="p")) as messages:
             seen = []
             for _ in range(50):
-                message = messages.next(timeout=10)
+                message = messages.next(timeout=60)
                 seen.append(message.metadata.stream_seq)
                 message.ack()
             assert seen == list(range(1, 51))
@@ -50,7 +50,7 @@ def test_flow_control_delays_nothing(opened, name):
             ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
         )
         with stream.push_messages(config) as messages:
-            seen = [(messages.next(timeout=20)).metadata.stream_seq for _ in range(3000)]
+            seen = [(messages.next(timeout=60)).metadata.stream_seq for _ in range(3000)]
         assert seen == list(range(1, 3001))
 
 
@@ -113,7 +113,7 @@ def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
     with opened() as jet:
         filled(jet, name, 0)
         transport = Disturbed(api_of(jet).transport)
-        stream = transport.jetstream(timeout=20).bind_stream(name)
+        stream = transport.jetstream(timeout=60).bind_stream(name)
         config = ConsumerConfig(
             durable_name="p",
             deliver_subject=f"deliver.{name}",
@@ -147,7 +147,7 @@ def test_a_second_subscription_without_a_group_is_refused(opened, name):
         # The server processes the end of the first subscription a moment later.
         with stream.push_messages("p") as messages:
             jet.publish(f"{name}.x")
-            assert (messages.next(timeout=10)).metadata.stream_seq == 2
+            assert (messages.next(timeout=60)).metadata.stream_seq == 2
 
 
 def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
@@ -185,7 +185,7 @@ def test_replay_keeps_the_pace_of_the_past(opened, name):
         count = (stream.info()).state.messages
         config = ConsumerConfig(replay_policy="original", ack_policy="none")
         with stream.push_messages(config) as messages:
-            arrived = [messages.next(timeout=10) for _ in range(count)]
+            arrived = [messages.next(timeout=60) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
 
 
@@ -198,10 +198,10 @@ def test_old_messages_are_late_despite_later_heartbeats(opened, name):
             idle_heartbeat=timedelta(seconds=0.2),
         )
         with stream.push_messages(config) as messages:
-            (messages.next(timeout=20)).ack()
+            (messages.next(timeout=60)).ack()
             # As long as the user is at work the second one waits.
             pause(1.5)
-            second = messages.next(timeout=20)
+            second = messages.next(timeout=60)
             assert (second.metadata.num_delivered, second.is_late) == (1, True)
             assert not second.double_ack()
 
@@ -214,7 +214,7 @@ def test_a_deleted_push_consumer_is_noticed(opened, name):
             durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
         )
         with stream.push_messages(config, on_report=reports.append) as messages:
-            (messages.next(timeout=5)).ack()
+            (messages.next(timeout=60)).ack()
             stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
                 messages.next(timeout=20)
@@ -248,7 +248,7 @@ def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tuned):
         stream.create_consumer(ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}"))
         reports = []
         with stream.push_messages("p", on_report=reports.append) as messages:
-            (messages.next(timeout=5)).ack()
+            (messages.next(timeout=60)).ack()
             assert messages.next(timeout=0.5) is None
             stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):

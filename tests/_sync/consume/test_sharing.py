@@ -54,7 +54,7 @@ def test_two_callers_get_the_two_messages_of_one_packet(server, opened, name, ki
 
             def one():
                 waiting.append(None)
-                return messages.next(timeout=4)
+                return messages.next(timeout=20)
 
             def publish():
                 eventually(both_wait)

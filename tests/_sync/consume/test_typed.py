@@ -121,7 +121,7 @@ def test_a_value_arrives_as_it_was_published(opened, name):
 
         consumer = (stream.create_consumer(PATIENT)).typed(Order)
         wanted = [Order(1, "tea"), Order(2), Order(3)]
-        first = consumer.next(timeout=10)
+        first = consumer.next(timeout=60)
         assert (first.payload, first.payload) == (wanted[0], wanted[0])
         assert first.payload is first.payload
         assert first.data == stored.data
@@ -171,7 +171,7 @@ def test_each_codec_in_a_stream(opened, name, model, value):
         stream = made(jet, name)
         jet.typed(model).publish(f"{name}.a", value)
         consumer = (stream.create_consumer(PATIENT)).typed(model)
-        found = (consumer.next(timeout=10)).payload
+        found = (consumer.next(timeout=60)).payload
         assert type(found) is type(value)
         if isinstance(value, CloudEvent):
             assert (found.id, found.source, found.data) == (value.id, value.source, value.data)

@@ -189,7 +189,7 @@ def test_leader_may_stop_in_its_own_handlers(opened, name):
 
         leader = coordination.leader("a", on_elected=elected, on_lost=lost)
         leader.start()
-        leader.wait(timeout=20)
+        leader.wait(timeout=60)
         assert len(told) == 2
         assert ("elected", False) in told
         assert leader.holder() is None

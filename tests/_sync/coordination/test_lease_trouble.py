@@ -17,6 +17,7 @@ from tests._sync.leaders import step_down
 from tests._sync.scripted import scripted
 from tests.inside import api_of
 from tests.soak import rounds, state
+from tests.stalls import attempts
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -49,10 +50,10 @@ def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, 
             register = Register()
             register.write("first", lease.token)
             proxy.black_hole = True
-            with locks.lock("a", ttl=2).acquire(timeout=30) as other:
+            with locks.lock("a", ttl=60).acquire(timeout=60) as other:
                 assert not lease.is_held
                 assert "not renewed in time" in str(lease.lost)
-                assert lease.wait_lost(timeout=10)
+                assert lease.wait_lost(timeout=60)
 
                 def is_told():
                     return told == [lease]
@@ -73,11 +74,13 @@ def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, 
         lonely.close()
 
 
-def test_a_short_cut_costs_nothing(server, name):
+def test_a_short_cut_costs_nothing(server, name, tuned):
+    # Renewed each second.
+    tuned("lease renewals", 120)
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
             locks = Coordination(connection.jetstream(), name, create=True)
-            with locks.lock("a", ttl=4).acquire() as lease:
+            with locks.lock("a", ttl=120).acquire() as lease:
                 for _ in range(3):
                     before = lease.seq
                     proxy.cut()
@@ -85,7 +88,7 @@ def test_a_short_cut_costs_nothing(server, name):
                     def is_renewed(before=before):
                         return lease.seq > before
 
-                    eventually(is_renewed, patience=30)
+                    eventually(is_renewed, patience=60)
                     assert lease.is_held
             assert lease.lost is None
 
@@ -93,8 +96,8 @@ def test_a_short_cut_costs_nothing(server, name):
 def test_a_lock_survives_its_server(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
-            with locks.lock("a", ttl=20).acquire() as lease:
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
+            with locks.lock("a", ttl=120).acquire() as lease:
                 server.kill()
                 server.restart()
                 assert locks.lock("a").try_acquire() is None
@@ -110,13 +113,13 @@ def test_a_lock_survives_its_server(server_factory, name):
 def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            place = Coordination(connection.jetstream(timeout=20), name, create=True)
+            place = Coordination(connection.jetstream(timeout=60), name, create=True)
             wish = {
                 "lock": lambda: place.lock("a", ttl=2),
                 "semaphore": lambda: place.semaphore("a", 1, ttl=2),
                 "rate": lambda: place.rate_limiter("a", 1, per=2),
             }[kind]()
-            first = wish.acquire(timeout=20)
+            first = wish.acquire(timeout=60)
             server.kill()
 
             def wait():
@@ -138,7 +141,7 @@ def test_timeout_reports_the_last_trouble(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
             place = Coordination(connection.jetstream(timeout=0.2), name, create=True)
-            lease = place.semaphore("a", 1, ttl=60).acquire()
+            lease = place.semaphore("a", 1, ttl=60).try_acquire(timeout=60)
             proxy.black_hole = True
             with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
                 place.semaphore("a", 1).acquire(timeout=1)
@@ -148,48 +151,49 @@ def test_timeout_reports_the_last_trouble(server, name):
 
 
 def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
-    with Proxy(server.url) as proxy:
-        with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = Coordination(near.jetstream(timeout=20), name, create=True)
-            lease = place.lock("a", ttl=60).acquire()
+    for attempt in attempts(2):
+        with attempt, Proxy(server.url) as proxy:
+            with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+                place = Coordination(near.jetstream(timeout=60), name)
 
-            def silence():
-                proxy.black_hole = True
+                def silence():
+                    proxy.black_hole = True
 
-            # The server's time is requested after an attempt that the holder blocked.
-            disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            locks = Coordination(disturbed.jetstream(timeout=20), name)
-            locks.lock("a").holder()
-            disturbed.expect(r"STREAM\.INFO", after=silence)
-            with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
-                locks.lock("a").acquire(timeout=2)
-            assert proxy.black_hole
-            lease.release()
+                # The server's time is requested after an attempt that the holder blocked.
+                disturbed = Disturbed(api_of(connection.jetstream()).transport)
+                locks = Coordination(disturbed.jetstream(timeout=60), name, create=True)
+                locks.lock("a").holder()
+                disturbed.expect(r"STREAM\.INFO", after=silence)
+                held = "lock a: not free in time: held by"
+                with place.lock("a", ttl=60).acquire():
+                    with pytest.raises(js.RequestTimeout, match=held):
+                        locks.lock("a").acquire(timeout=2)
+                    assert proxy.black_hole
 
 
 def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
-    with Proxy(server.url) as proxy:
-        with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = Coordination(near.jetstream(timeout=20), name, create=True)
-            lease = place.lock("a", ttl=60).acquire()
+    for attempt in attempts(2):
+        with attempt, Proxy(server.url) as proxy:
+            with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+                place = Coordination(near.jetstream(timeout=60), name)
 
-            def silence():
-                proxy.black_hole = True
+                def silence():
+                    proxy.black_hole = True
 
-            disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            far = Coordination(disturbed.jetstream(timeout=20), name)
-            far.once("a").result()
-            disturbed.expect(r"\.GET\.", after=silence)
-            with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
-                far.once("a").wait(timeout=2)
-            assert proxy.black_hole
-            lease.release()
+                disturbed = Disturbed(api_of(connection.jetstream()).transport)
+                far = Coordination(disturbed.jetstream(timeout=60), name, create=True)
+                far.once("a").result()
+                disturbed.expect(r"\.GET\.", after=silence)
+                with place.lock("a", ttl=60).acquire():
+                    with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
+                        far.once("a").wait(timeout=2)
+                    assert proxy.black_hole
 
 
 def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
+            locks = Coordination(connection.jetstream(timeout=60), name, create=True)
             lease = locks.lock("a", ttl=2).acquire()
             server.pause()
             lost = lease.wait_lost(timeout=30)
@@ -200,20 +204,22 @@ def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name)
                 assert again.token > lease.token
 
 
-def test_a_closed_connection_ends_the_lease(server, name):
+def test_a_closed_connection_ends_the_lease(server, name, tuned):
+    # Renewed each half second.
+    tuned("lease renewals", 120)
     with js.connect(server.url) as connection:
         locks = Coordination(connection.jetstream(), name, create=True)
-        lease = locks.lock("a", ttl=2).acquire()
-        leader = locks.leader("b", ttl=2)
+        lease = locks.lock("a", ttl=60).acquire()
+        leader = locks.leader("b", ttl=60)
         leader.start()
 
         def leads():
             return leader.is_leader
 
         eventually(leads)
-    assert "closed" in str(lease.wait_lost(timeout=30))
+    assert "closed" in str(lease.wait_lost(timeout=60))
     with pytest.raises(js.ConnectionClosed):
-        leader.wait(timeout=30)
+        leader.wait(timeout=60)
 
 
 def test_unanswered_release_is_reported(server, name):
@@ -274,7 +280,7 @@ def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
 
             def ran():
                 try:
-                    return (coordination.once("b", ttl=2).run(again)).ran_here
+                    return (coordination.once("b", ttl=60).run(again)).ran_here
                 except (js.ConnectionLost, js.RequestTimeout):
                     # The connection is not restored yet.
                     return False
@@ -323,11 +329,13 @@ def test_a_confirmation_that_got_lost_is_found(server, name):
         peer.expect(r"PUB L\.freed\.lock\.a")
         peer.until_left()
 
-    with scripted(script, request_timeout=0.3) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
-            assert lease.token == 7
-            assert lease.is_held
+    for attempt in attempts(0.9):
+        with attempt:
+            with scripted(script, request_timeout=0.3) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                with locks.lock("a", ttl=3600).acquire(timeout=60) as lease:
+                    assert lease.token == 7
+                    assert lease.is_held
 
 
 def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
@@ -348,13 +356,14 @@ def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
     def removed():
         return fake.reached("removed")
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url, request_timeout=0.3) as connection:
-            leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
-            leader.start()
-            eventually(asked)
-            leader.stop()
-            eventually(removed)
+    for attempt in attempts(0.9):
+        with attempt, FakeServer(script) as fake:
+            with js.connect(fake.url, request_timeout=0.3) as connection:
+                leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
+                leader.start()
+                eventually(asked)
+                leader.stop()
+                eventually(removed)
 
 
 def test_wait_for_a_lock_ends_at_its_timeout():
@@ -373,10 +382,12 @@ def test_wait_for_a_lock_ends_at_its_timeout():
                 held["message"]["hdrs"] = ttl
                 peer.answer(operation, held)
 
-    with scripted(script, request_timeout=600) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        with pytest.raises(js.RequestTimeout, match="held by other"):
-            locks.lock("a", ttl=60).acquire(timeout=0.5)
+    for attempt in attempts(0.5):
+        with attempt:
+            with scripted(script, request_timeout=600) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                with pytest.raises(js.RequestTimeout, match="held by other"):
+                    locks.lock("a", ttl=60).acquire(timeout=0.5)
 
 
 refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
@@ -435,16 +446,17 @@ def test_a_former_leader_does_not_end_a_lease(kept):
     def renewed():
         return fake.reached("renewed")
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            # The lease is renewed after a second, and valid for three.
-            lease = locks.lock("a", ttl=4).acquire(timeout=5)
-            if kept:
-                eventually(renewed)
-                assert (lease.is_held, lease.lost) == (True, None)
-            else:
-                assert "its record was removed" in str(lease.wait_lost(timeout=30))
+    for attempt in attempts(3):
+        with attempt, FakeServer(script) as fake:
+            with js.connect(fake.url) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                # The lease is renewed after a second, and valid for three.
+                lease = locks.lock("a", ttl=4).acquire(timeout=60)
+                if kept:
+                    eventually(renewed)
+                    assert (lease.is_held, lease.lost) == (True, None)
+                else:
+                    assert "its record was removed" in str(lease.wait_lost(timeout=30))
 
 
 def test_a_former_leader_does_not_confirm_a_release():
@@ -460,12 +472,13 @@ def test_a_former_leader_does_not_confirm_a_release():
         peer.expect(r"PUB L\.freed\.lock\.a")
         peer.until_left()
 
-    with FakeServer(script) as fake:
-        with js.connect(fake.url) as connection:
-            locks = Coordination(connection.jetstream(), "L")
-            lease = locks.lock("a", ttl=3600).acquire(timeout=5)
-            assert lease.release(timeout=30)
-        assert len(fake.operations(r"MSG\.DELETE")) == 2
+    for attempt in attempts(15):
+        with attempt, FakeServer(script) as fake:
+            with js.connect(fake.url) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                lease = locks.lock("a", ttl=3600).acquire(timeout=60)
+                assert lease.release(timeout=30)
+            assert len(fake.operations(r"MSG\.DELETE")) == 2
 
 
 @pytest.mark.parametrize("case", ["granted", "free", "held"])
@@ -490,14 +503,16 @@ def test_a_former_leader_does_not_refuse_a_lock(case):
             assert peer.expect(r"MSG\.DELETE\.L").json["seq"] == 9
         peer.until_left()
 
-    with scripted(script) as connection:
-        locks = Coordination(connection.jetstream(), "L")
-        lease = locks.lock("a", ttl=3600).try_acquire()
-        if case == "held":
-            assert lease is None
-        else:
-            assert (lease.token, lease.is_held) == (9, True)
-            lease.release(timeout=0.01)
+    for attempt in attempts(15):
+        with attempt:
+            with scripted(script) as connection:
+                locks = Coordination(connection.jetstream(), "L")
+                lease = locks.lock("a", ttl=3600).try_acquire()
+                if case == "held":
+                    assert lease is None
+                else:
+                    assert (lease.token, lease.is_held) == (9, True)
+                    lease.release(timeout=0.01)
 
 
 # ---- long trouble
@@ -531,14 +546,16 @@ def visit(lock, watch, wanted):
             lease = lock.acquire(timeout=120)
         except (js.RequestTimeout, js.JetStreamError, js.ConnectionLost, js.NoResponders):
             continue
-        entered = left = monotonic()
-        ends = entered + 0.15
-        while monotonic() < ends and lease.is_held:
-            # The holder was inside until here, regardless of later events.
-            left = monotonic()
+        entered = now = monotonic()
+        left = None
+        while now < entered + 0.15 and lease.is_held:
+            # The holder was inside at that time, regardless of later events.
+            left = now
             pause(0.005)
+            now = monotonic()
         watch.lost += lease.lost is not None
-        watch.visits.append((entered, left, lease.token))
+        if left is not None:
+            watch.visits.append((entered, left, lease.token))
         lease.release()
 
 
@@ -550,7 +567,7 @@ def test_soak_one_at_a_time_on_failing_networks(server, name):
         proxies = [stack.enter_context(Proxy(server.url)) for _ in range(3)]
         links = [js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies]
         locks = [Coordination(link.jetstream(), name, create=True) for link in links]
-        assert [each.lock("a").holder() for each in locks] == [None] * 3
+        assert [each.lock("a").holder(timeout=60) for each in locks] == [None] * 3
 
         def chaos():
             while len(watch.visits) < wanted:
@@ -580,10 +597,10 @@ def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
     watch = KeyValueWatch()
     with js.connect(cluster.url, reconnect=PATIENT) as other:
-        jet = other.jetstream(timeout=20)
+        jet = other.jetstream(timeout=60)
         jet.create_stream(Coordination.stream_config(name, replicas=3))
         links = [js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
-        locks = [Coordination(link.jetstream(timeout=20), name) for link in links]
+        locks = [Coordination(link.jetstream(timeout=60), name) for link in links]
 
         def chaos():
             while len(watch.visits) < wanted:

@@ -248,7 +248,7 @@ def test_a_wildcard_is_no_counter(opened, name):
 def test_an_addition_that_is_refused_after_a_lost_response_is_unknown(opened, name, loss):
     with opened() as jet:
         link = Lossy(api_of(jet).transport)
-        counters = counter_stream(link.jetstream(timeout=20), name)
+        counters = counter_stream(link.jetstream(timeout=60), name)
 
         def forbidden():
             (jet.get_stream(name)).seal()
@@ -362,7 +362,7 @@ def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
         info = {"config": config, "created": "2026-01-01T00:00:00Z", "state": state}
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), info)
         peer.expect("^HPUB s.hits ")
-        peer.until_left(timeout=20)
+        peer.until_left(timeout=60)
 
     tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:

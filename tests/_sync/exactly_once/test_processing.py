@@ -10,10 +10,12 @@ from attrs import evolve
 
 import js_sync as js
 from js_sync.exactly_once import Processing, Reject, UnsuitableSettings
-from tests._sync.flow import eventually, pause
+from tests._sync.flow import eventually
 from tests._sync.lossy import Lossy
+from tests._sync.progress import reports_of
 from tests._sync.streams import filled, settled
 from tests.inside import api_of, writer_of
+from tests.stalls import attempts
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -51,22 +53,24 @@ def test_each_message_is_processed_once(opened, name, by):
             jet, name, "w2", doubled, into=results.name, by=by, name="w", stop_after=40
         )
         repeat.start()
-        repeat.wait(timeout=30)
+        repeat.wait(timeout=60)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (results.info()).state.messages == 80
 
 
-def test_a_handler_may_take_longer_than_the_consumer_waits(opened, name):
-    with opened() as jet:
+def test_a_handler_may_take_longer_than_the_consumer_waits(opened, server, name, tuned):
+    # Each 0.1 s.
+    tuned("ack progress reports", 600)
+    with opened() as jet, reports_of(server, name) as reports:
         stream = filled(jet, name, 1)
         results = output(jet, name)
-        brisk = evolve(WORKER, ack_wait=timedelta(seconds=3))
-        consumer = stream.create_consumer(brisk)
+        consumer = stream.create_consumer(evolve(WORKER, ack_wait=timedelta(seconds=60)))
         calls = []
 
         def handle(message):
             calls.append(message.metadata.num_delivered)
-            pause(4)
+            # So it may go on.
+            reports.wait(1, times=4)
 
         with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             eventually(settled, consumer, 1)
@@ -240,7 +244,7 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         eventually(settled, consumer, 3)
         work.stop()
         jet.publish(f"{name}.3", b"x")
-        message = consumer.next(timeout=20)
+        message = consumer.next(timeout=60)
         # As by a process that died before the acknowledgement.
         known = results.get_message(1)
         ids = [known.headers["Nats-Msg-Id"].replace("-1-", "-4-")]
@@ -273,7 +277,7 @@ def test_one_look_finds_the_results_of_all_that_come_again(opened, name, tuned):
         lossy = Lossy(api_of(jet).transport)
         # A look asks for the first of the results, once.
         start_at = f"$JS.API.STREAM.MSG.GET.{results.name}"
-        seen = lossy.jetstream(timeout=20)
+        seen = lossy.jetstream(timeout=60)
         with Processing(seen, name, "w", doubled, into=results.name, by="id") as work:
             eventually(settled, consumer, 20)
         assert start_at not in lossy.api
@@ -295,7 +299,7 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         stream = filled(jet, name, 1)
         results = output(jet, name, duplicate_window=timedelta(seconds=20))
         consumer = stream.create_consumer(WORKER)
-        message = consumer.next(timeout=20)
+        message = consumer.next(timeout=60)
         for _ in range(3):
             jet.publish(f"{name}-out.other")
         results.purge(keep=1)
@@ -312,7 +316,7 @@ def test_results_removed_by_limits_are_not_stored_again(opened, name):
         age = timedelta(seconds=1)
         results = output(jet, name, duplicate_window=age, max_age=age)
         consumer = stream.create_consumer(WORKER)
-        message = consumer.next(timeout=20)
+        message = consumer.next(timeout=60)
         # What was stored by a process that was killed before it acknowledged the message.
         jet.publish(f"{name}-out.0")
 
@@ -331,33 +335,40 @@ def test_results_removed_by_limits_are_not_stored_again(opened, name):
 def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tuned):
     tuned("result skew", timedelta())
     with opened() as jet:
-        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        results = output(jet, name, duplicate_window=timedelta(seconds=1))
-        consumer = stream.create_consumer(WORKER)
-        jet.publish(f"{name}-out.before")
-        jet.publish(f"{name}.0", b"x")
-        message = consumer.next(timeout=20)
+        # A write and an acknowledgement have 0.2 s each.
+        for number, attempt in enumerate(attempts(0.6)):
+            with attempt:
+                write_what_was_deleted(jet, f"{name}-{number}")
 
-        def forgotten():
-            ack = jet.publish(f"{name}-out.after", msg_id="after")
-            return ack.seq > 2
 
-        # The message is older than half of the window when its identity is known no more.
-        eventually(forgotten)
-        for seq in (2, 3):
-            results.delete_message(seq)
-        message.nak()
-        reports = []
-        work = Processing(
-            jet,
-            name,
-            "w",
-            doubled,
-            into=results.name,
-            by="id",
-            timeout=0.2,
-            on_report=reports.append,
-        )
-        with work:
-            eventually(settled, consumer, 1)
-        assert (work.stored, work.repeated, reports) == (2, 0, [])
+def write_what_was_deleted(jet, name):
+    stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    results = output(jet, name, duplicate_window=timedelta(seconds=1))
+    consumer = stream.create_consumer(WORKER)
+    jet.publish(f"{name}-out.before")
+    jet.publish(f"{name}.0", b"x")
+    message = consumer.next(timeout=60)
+
+    def forgotten():
+        ack = jet.publish(f"{name}-out.after", msg_id="after")
+        return ack.seq > 2
+
+    # The message is older than half of the window when its identity is known no more.
+    eventually(forgotten)
+    for seq in (2, 3):
+        results.delete_message(seq)
+    message.nak()
+    reports = []
+    work = Processing(
+        jet,
+        name,
+        "w",
+        doubled,
+        into=results.name,
+        by="id",
+        timeout=0.2,
+        on_report=reports.append,
+    )
+    with work:
+        eventually(settled, consumer, 1)
+    assert (work.stored, work.repeated, reports) == (2, 0, [])

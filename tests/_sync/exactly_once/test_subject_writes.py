@@ -122,7 +122,7 @@ def test_corrected_settings_are_noticed_at_once(opened, name):
 def test_a_writer_requests_the_settings_once(server, name, named):
     with js.connect(server.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         made(jet, name, max_msgs_per_subject=1)
         link.api.clear()
         writer = SubjectWriter(jet, name if named else None)
@@ -263,7 +263,7 @@ LOSSES = pytest.mark.parametrize(
 def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
@@ -280,7 +280,7 @@ def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
 def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = writer.insert(f"{name}.1")
@@ -297,7 +297,7 @@ def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
 def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = writer.insert(f"{name}.1")
@@ -318,7 +318,7 @@ REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
 def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusal, lost):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         first = writer.insert(f"{name}.1")
@@ -333,7 +333,7 @@ def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusal, los
 def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, refusal):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         first = writer.insert(f"{name}.1")
@@ -364,7 +364,7 @@ def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case
     """The former leader still has a message that was removed."""
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
         writer.insert(f"{name}.1", b"before")
@@ -387,7 +387,7 @@ def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case
 def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name, marker):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         bucket = jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
         bucket.create("a", b"before")
         before = last_frame(link, f"KV_{name}", f"$KV.{name}.a")
@@ -409,7 +409,7 @@ def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name, marke
 def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         writer.insert(f"{name}.1")
@@ -427,7 +427,7 @@ def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, replica
 def test_what_was_never_stored_is_refused(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
-        jet = link.jetstream(timeout=20)
+        jet = link.jetstream(timeout=60)
         writer = SubjectWriter(jet)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = writer.insert(f"{name}.1")

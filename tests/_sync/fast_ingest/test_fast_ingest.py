@@ -33,7 +33,7 @@ def contents(jet, name):
     found = []
     with stream.ordered() as received:
         while len(found) < stream.cached_info.state.messages:
-            found.append((received.next(timeout=10)).data)
+            found.append((received.next(timeout=60)).data)
     return found
 
 

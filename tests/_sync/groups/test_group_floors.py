@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from contextlib import contextmanager
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +22,7 @@ from js_sync.groups.floors import Floors
 from js_sync.groups.store import GroupStore
 from tests._sync.flow import eventually
 from tests._sync.members import (
+    CALM,
     PATIENT,
     Members,
     Seen,
@@ -34,7 +34,7 @@ from tests._sync.members import (
 from tests.fake.answers import CONSUMER
 from twinstream.core.groups.floors import digest, floor_bytes
 from twinstream.core.groups.names import GroupNames
-from twinstream.models import ConsumerConfig, ElasticGroupConfig
+from twinstream.models import ElasticGroupConfig
 from twinstream.testing import FakePeer, FakeServer
 
 NAMES = GroupNames.of("elastic", "S", "g")
@@ -156,7 +156,7 @@ def member_in(world):
     """Connect a member to a scripted server."""
     with FakeServer(world.script) as server:
         with js.connect(server.url) as connection:
-            member = Member(connection.jetstream(timeout=20))
+            member = Member(connection.jetstream(timeout=60))
             try:
                 yield member, server
             finally:
@@ -322,18 +322,15 @@ def test_floors_of_other_sources_are_kept():
 # ---- with a server
 
 
-CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=2))
-
-
 @pytest.mark.parametrize("restarts", [True, False], ids=["a new process", "the same process"])
 def test_a_server_that_was_stopped_and_then_killed(server_factory, name, restarts):
     server, seen = server_factory(), Seen(name)
     with js.connect(server.url, reconnect=PATIENT) as connection, Members() as members:
-        jet = connection.jetstream(timeout=20)
+        jet = connection.jetstream(timeout=60)
         elastic(jet, name, "m1", stream={"storage": "file"})
 
         def started():
-            return members.start(server, name, "m1", seen, CONFIG, reconnect=PATIENT)
+            return members.start(server, name, "m1", seen, CALM, reconnect=PATIENT)
 
         member = started()
         publish(jet, name, 0, 100)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from attrs import evolve
 
 import js_sync as js
 from js_sync.groups import (
@@ -27,6 +28,7 @@ from js_sync.health import check_health
 from js_sync.workers import DeadLetters, Reject, Retry
 from tests._sync.flow import eventually, pause, together
 from tests._sync.members import (
+    CALM,
     QUICK,
     STRICT,
     Members,
@@ -37,7 +39,9 @@ from tests._sync.members import (
     publish,
     static,
 )
+from tests._sync.progress import reports_of
 from tests.hooked import hooked
+from tests.stalls import attempts
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
 from twinstream.errors import UnsuitableSettings
 from twinstream.models import (
@@ -71,7 +75,7 @@ def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server, name
     subject = f"{name}.{Seen.key(0)}"
     with Proxy(server.url) as proxy:
         with js.connect(server.url) as connection, Members() as members:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             elastic(jet, name, "m1")
             reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.01, attempts=-1)
             member = members.start(proxy, name, "m1", seen, QUICK, reconnect=reconnect)
@@ -102,14 +106,22 @@ def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server, name
 @pytest.mark.parametrize("way", ["stop", "kill", "step down"])
 @pytest.mark.parametrize("kind", ["elastic", "static"])
 def test_a_standby_instance_takes_over(server, name, kind, way):
+    # The server keeps the pin of an instance that was killed for ack_wait.
+    config = STRICT if way == "kill" else evolve(STRICT, ack_wait=CALM.ack_wait)
+    for number, attempt in enumerate(attempts(config.ack_wait.total_seconds())):
+        with attempt:
+            take_over(server, f"{name}-{number}", kind, way, config)
+
+
+def take_over(server, name, kind, way, config):
     seen = Seen(name)
     with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = (elastic if kind == "elastic" else static)(jet, name, "m1")
-        first = members.start(server, name, "m1", seen, STRICT, kind)
+        first = members.start(server, name, "m1", seen, config, kind)
         publish(jet, name, 0, 10)
         consumed(seen, 10)
-        second = members.start(server, name, "m1", seen, STRICT, kind)
+        second = members.start(server, name, "m1", seen, config, kind)
         assert second.worker.partitions == tuple(range(10))
         publish(jet, name, 10, 20)
         consumed(seen, 20)
@@ -137,7 +149,7 @@ def test_a_standby_instance_takes_over(server, name, kind, way):
 def test_the_only_instance_is_pinned_again_at_once(server, name, kind):
     seen, config = Seen(name), ConsumerConfig(ack_wait=timedelta(seconds=300))
     with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = (elastic if kind == "elastic" else static)(jet, name, "m1")
         only = members.start(server, name, "m1", seen, config, kind)
         publish(jet, name, 0, 10)
@@ -145,14 +157,14 @@ def test_the_only_instance_is_pinned_again_at_once(server, name, kind):
         group.step_down("m1")
         publish(jet, name, 10, 20)
         # The server keeps the pin of an inbox that is closed for ack_wait.
-        consumed(seen, 20, patience=15)
+        consumed(seen, 20, patience=200)
         only.stop()
 
 
 def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, name):
-    old, new = Seen(name), Seen(name)
+    old, new = Seen(name, patience=2), Seen(name)
     with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = static(jet, name, "m1")
         first = members.start(server, name, "m1", old, kind="static")
         old.hold()
@@ -165,7 +177,7 @@ def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, name):
         old.let_go()
         # It sees the deletion of the key or that of its consumer first.
         with suppress(js.ConsumerDeleted):
-            first.worker.wait(timeout=30)
+            first.worker.wait(timeout=60)
         first.connection.close()
         publish(jet, name, 1, 5)
         consumed(new, 5)
@@ -177,10 +189,11 @@ def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, name):
 def test_what_was_in_progress_comes_before_newer_messages(server, name, kind, way):
     seen = Seen(name)
     with js.connect(server.url) as connection, Members() as members:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = (elastic if kind == "elastic" else static)(jet, name, "m1")
-        first = members.start(server, name, "m1", seen, kind=kind)
-        second = members.start(server, name, "m1", seen, kind=kind)
+        config = QUICK if way == "kill" else CALM
+        first = members.start(server, name, "m1", seen, config, kind)
+        second = members.start(server, name, "m1", seen, config, kind)
         publish(jet, name, 0, 5)
         consumed(seen, 5)
         served, other = (first, second) if pinned(first.reports) else (second, first)
@@ -233,7 +246,7 @@ def test_the_workers_end_with_their_group(opened, name, kind):
         publish(jet, name, 0, 5)
         consumed(seen, 5)
         group.delete()
-        worker.wait(timeout=20)
+        worker.wait(timeout=60)
         assert (worker.partitions, worker.handled) == ((), 5)
         assert isinstance(reports[-1], PartitionsRevoked)
         assert "deleted" in reports[-1].reason
@@ -324,7 +337,7 @@ def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
 def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
     with server_factory() as server:
         with js.connect(server.url) as connection:
-            jet = connection.jetstream(timeout=10)
+            jet = connection.jetstream(timeout=60)
             jet.create_key_value(
                 KeyValueConfig(
                     bucket="elastic-consumer-groups", limit_marker_ttl=timedelta(seconds=60)
@@ -339,7 +352,7 @@ def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
             else:
                 entry = bucket.get(f"{name}.g")
                 bucket.put(f"{name}.g", entry.value, ttl=1)
-            worker.wait(timeout=30)
+            worker.wait(timeout=60)
             worker.stop()
 
 
@@ -355,7 +368,7 @@ def test_settings_that_members_cannot_follow_end_them(opened, name, kind, broken
         bucket.put(f"{name}.g", value)
         error = InvalidGroupConfig if broken else GroupChanged
         with pytest.raises(error, match=name):
-            worker.wait(timeout=20)
+            worker.wait(timeout=60)
         worker.stop()
         if kind == "static":
             names = [each for each in (jet.get_stream(name)).consumer_names()]
@@ -444,7 +457,7 @@ def test_a_static_member_ends_without_its_consumer(opened, name):
         worker.start()
         (jet.get_stream(name)).delete_consumer("g-m1")
         with pytest.raises(js.ConsumerDeleted):
-            worker.wait(timeout=20)
+            worker.wait(timeout=60)
 
 
 # ---- members
@@ -485,7 +498,7 @@ def test_changes_that_come_while_a_handler_runs_are_all_followed(server, name):
         return len(noted) == 3
 
     with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = elastic(jet, name, "m1", partitions=2)
         worker = group.worker("m1", handler, config=QUICK)
         with worker:
@@ -660,7 +673,7 @@ def test_the_limits_of_a_group_hold_messages_back(opened, name):
 
 def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
     with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
         group = ElasticGroup(jet, name, "g")
         config = ElasticGroupConfig(max_members=3, members=["m1"])
@@ -756,23 +769,32 @@ def test_partitions_are_handled_side_by_side(opened, name):
         assert 1 < max(most) <= 5
 
 
-def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
-    """The handler takes longer than ack_wait. The next member starts after it."""
-    with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+def test_a_slow_handler_finishes_before_its_partition_moves(server, name, tuned):
+    """The progress of the handler is reported to its end. The next member starts after it."""
+    # Each 0.1 s.
+    tuned("ack progress reports", 600)
+    with (
+        js.connect(server.url) as connection,
+        reports_of(server, f"{name}-g") as reports,
+    ):
+        jet = connection.jetstream(timeout=60)
         group = elastic(jet, name, "m1", partitions=1)
-        begun, events = [], []
+        begun, events, noted = [], [], []
+
+        def all_noted():
+            return len(noted) == 2
 
         def slow(message):
             begun.append(message.data)
-            pause(1.5)
+            eventually(all_noted)
+            reports.wait(1, times=10)
             events.append(("slow", message.data))
 
         def quick(message):
             events.append(("quick", message.data))
 
-        one = group.worker("m1", slow, config=QUICK)
-        two = group.worker("m2", quick, config=QUICK)
+        one = group.worker("m1", slow, config=CALM)
+        two = group.worker("m2", quick, config=CALM)
         with one, two:
             publish(jet, name, 0, 3)
 
@@ -780,7 +802,9 @@ def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
                 return begun
 
             eventually(has_begun)
-            group.set_mappings({"m2": [0]})
+            with hooked("group: change noted", noted.append):
+                group.set_mappings({"m2": [0]})
+                eventually(all_noted)
 
             def all_came():
                 return len(events) == 3
@@ -846,7 +870,7 @@ def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, way):
         if way == "closed":
             connection.close()
         with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
-            worker.wait(timeout=20)
+            worker.wait(timeout=60)
     # The end is reported unless the program has closed the connection.
     ends = [reports.pop()] if way == "exit" else []
     assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
@@ -868,7 +892,7 @@ def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, name):
         worker.start()
         publish(jet, name, 0, 1)
         with pytest.raises(SystemExit):
-            worker.wait(timeout=20)
+            worker.wait(timeout=60)
 
 
 def test_a_handler_may_end_the_work(opened, name):
@@ -900,7 +924,7 @@ def test_a_mapping_is_stored_as_other_clients_do(opened, name):
 def test_no_instance_stays_pinned_after_it_stopped(server, name):
     seen = Seen(name)
     with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        jet = connection.jetstream(timeout=60)
         group = elastic(jet, name, "m1")
         with group.worker("m1", seen.handler("m1"), config=QUICK):
             publish(jet, name, 0, 1)

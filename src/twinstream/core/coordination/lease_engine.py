@@ -51,6 +51,8 @@ _LONGEST_PATIENCE: Final = 5.0
 # clients may acquire and release the slot faster than this client can look it up.
 _MOST_EMPTY_LOOKS: Final = 3
 _SHORTEST_TTL: Final = 2
+# How many times a lease is renewed in the time for which it is valid. All but one may fail.
+_RENEWALS: Final = 3
 
 
 @frozen
@@ -104,7 +106,7 @@ class Terms:
     @property
     def interval(self) -> float:
         """The time in seconds between two renewals. Two of three renewals may fail."""
-        return self.belief / 3
+        return self.belief / _RENEWALS
 
 
 FOREVER: Final = Terms(math.inf, 0.0)
