@@ -13,8 +13,8 @@ import nats
 import pytest
 
 import js_async
-from tests.limits import LONG_LIMIT, long_limits
 from tests.soak import LONGEST
+from tests.unhurried import LIMIT, long_limits
 from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
@@ -61,7 +61,7 @@ def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
     async def over_nats_py(**options: Any) -> AsyncGenerator[js_async.JetStream]:
         client = await nats.connect(server.url)
         try:
-            yield js_async.from_nats(client, **{"timeout": LONG_LIMIT} | options)
+            yield js_async.from_nats(client, **{"timeout": LIMIT} | options)
         finally:
             await client.close()
 

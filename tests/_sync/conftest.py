@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import js_sync
-from tests.limits import long_limits
+from tests.unhurried import long_limits
 from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)

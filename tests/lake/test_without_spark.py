@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.cli.terminal import SEVERAL, Shown, each_shown
-from tests.patient_link import connected
 from tests.soak import LONGEST
 from tests.spark.pipelines import rows_of, write_config
+from tests.unhurried import connected
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 

@@ -12,12 +12,12 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
-from tests.patient_link import READ_PATIENTLY, connected
 from tests.proxy_faults import misleading
 from tests.proxy_process import proxy_process
 from tests.quick_java import quick_session
 from tests.s3_server import S3Server
 from tests.spark.processes import SparkProcess, connect_path
+from tests.unhurried import READ_PATIENTLY, connected
 from twinstream.models import StreamConfig
 from twinstream.spark.session.worker_python import worker_python
 from twinstream.testing import NatsServer

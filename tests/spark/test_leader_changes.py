@@ -19,10 +19,10 @@ import pytest
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
 from tests._sync.flow import eventually
-from tests.patient_link import connected
 from tests.soak import LONGEST, rounds, state
 from tests.spark.patience import finished
 from tests.spark.unrest import Unrest
+from tests.unhurried import connected
 from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.testing import NatsCluster
 

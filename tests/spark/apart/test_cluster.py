@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG, LONGEST
 from tests.spark.processes import SparkProcess, job_environment, package_folder
+from tests.unhurried import connected
 from twinstream.models import StreamConfig
 from twinstream.spark.session.project_zip import PACKAGES, pack
 from twinstream.spark.session.worker_python import worker_python

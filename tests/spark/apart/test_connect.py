@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.patient_link import connected
 from tests.soak import LONGEST
 from tests.spark.processes import SparkProcess, connect_path, job_environment
+from tests.unhurried import connected
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import js_sync
-from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONGEST
 from tests.spark.processes import job_environment
+from tests.unhurried import connected
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 

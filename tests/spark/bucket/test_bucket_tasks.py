@@ -12,8 +12,8 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, KeyValue
-from tests.patient_link import connected
 from tests.soak import LONGEST
+from tests.unhurried import connected
 from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamConfig, StreamSource
 from twinstream.spark.bucket.key_range import KeyRange

@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
-from tests.patient_link import READ_PATIENTLY
 from tests.soak import LONGEST
 from tests.spark.patience import finished
+from tests.unhurried import READ_PATIENTLY
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

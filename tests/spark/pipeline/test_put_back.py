@@ -16,9 +16,9 @@ from attrs import evolve
 from pyspark.errors import StreamingQueryException
 
 from js_sync import JetStream, Stream
-from tests.patient_link import connected
 from tests.spark.patience import finished
 from tests.spark.pipelines import config_of, counted
+from tests.unhurried import connected
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import CheckpointError, DataLossError
 from twinstream.spark.pipeline import land

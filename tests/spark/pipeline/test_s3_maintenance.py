@@ -18,7 +18,6 @@ from deltalake import DeltaTable
 
 from js_sync import Stream
 from tests.hooked import hooked
-from tests.patient_link import connected
 from tests.proxy_faults import cut_off, request_limit
 from tests.s3_proxy import Fault, S3Proxy, S3Request
 from tests.s3_server import S3Server
@@ -41,6 +40,7 @@ from tests.spark.drivers import (
 )
 from tests.spark.overtaken import overtaken_at, versions_of
 from tests.spark.pipelines import SCHEMA, config_of
+from tests.unhurried import connected
 from twinstream.lake.entry import BatchEntry
 from twinstream.lake.errors import StorageError
 from twinstream.lake.objects.client import delta_options

@@ -14,11 +14,11 @@ from attrs import evolve
 
 import js_sync
 from tests.operators import make_pair
-from tests.patient_link import connected
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG, LONGEST
 from tests.spark.pipelines import config_of, counted
 from tests.spark.processes import job_environment
+from tests.unhurried import connected
 from twinstream.cli.pipeline.page import page
 from twinstream.cli.pipeline.progress_output import sentence as board_sentence
 from twinstream.models import StreamConfig

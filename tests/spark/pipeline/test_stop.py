@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.patient_link import connected
 from tests.soak import LONGEST
 from tests.spark.pipelines import config_of, counted
 from tests.tuned import Tuned
+from tests.unhurried import connected
 from twinstream.errors import TwinstreamError
 from twinstream.models import StreamConfig
 from twinstream.spark.pipeline.pipeline_events import Ended, Happening

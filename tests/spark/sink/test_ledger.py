@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from js_sync import Connection, Stream
-from tests.patient_link import connected
+from tests.unhurried import connected
 from twinstream.errors import NoResponders, RequestTimeout, WrongLastSequence
 from twinstream.spark.errors import LedgerError, SchemaError
 from twinstream.spark.sink.ledger import CHUNK, LedgerWriter

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 
 from js_sync import JetStream, Stream
 from tests._sync.flow import eventually
-from tests.patient_link import READ_PATIENTLY
 from tests.spark.patience import finished
+from tests.unhurried import READ_PATIENTLY
 from twinstream.models import StreamSource
 from twinstream.testing import NatsServer
 

@@ -21,8 +21,8 @@ from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
 from tests._sync.lagging import FAR, Believing, lead_near
 from tests.inside import api_of
-from tests.patient_link import connected
 from tests.soak import LONGEST
+from tests.unhurried import connected
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.models import StreamConfig

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
-from tests.patient_link import connected
 from tests.soak import LONGEST
 from tests.tuned import Tuned
+from tests.unhurried import connected
 from twinstream.core.deadline import Deadline
 from twinstream.errors import AuthenticationFailed, ConnectionFailed
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from tests.certificates import make_certificates
 from tests.operators import make_operator, make_pair
-from tests.patient_link import connected
+from tests.unhurried import connected
 from twinstream.spark.errors import OptionError
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.source.options import SourceOptions
