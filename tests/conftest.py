@@ -28,6 +28,7 @@ from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
 from tests.s3_server import S3Server, client_environment
 from tests.sources import USERS
+from tests.stalls import timed
 from tests.tuned import Tuned, tuner
 from twinstream.lake.objects.folder import ObjectFolder
 from twinstream.testing import NatsCluster, NatsServer
@@ -158,6 +159,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
     for item in items:
+        short = item.get_closest_marker("timed")
+        if short is not None and isinstance(item, pytest.Function):
+            item.obj = timed(item.obj, *short.args)
         item.add_marker(kind(item, java=(SPARK, *APART)))
     for prefix in (USERS, SLOW, APART, SPARK, OBJECTS):
         items.sort(key=lambda item: not item.nodeid.startswith(prefix))

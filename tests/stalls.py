@@ -3,19 +3,23 @@
 for attempt in attempts(2):
     with attempt:
         ...
+
+A file whose tests are all of this kind has `pytestmark = pytest.mark.timed(2)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import iscoroutinefunction
 from threading import Event, Thread
 from time import monotonic
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-__all__ = ["Attempt", "Ticker", "attempts"]
+__all__ = ["Attempt", "Ticker", "attempts", "timed"]
 
 # The seconds between two ticks.
 _TICK: Final = 0.02
@@ -88,3 +92,23 @@ def attempts(seconds: float, times: int = 5) -> Iterator[Attempt]:
         yield attempt
         if attempt.passed:
             return
+
+
+def timed(test: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+    """Return a test that is repeated as `attempts` says. It makes all that it needs itself."""
+    if iscoroutinefunction(test):
+
+        @wraps(test)
+        async def repeated(**values: Any) -> None:
+            for attempt in attempts(seconds):
+                with attempt:
+                    await test(**values)
+    else:
+
+        @wraps(test)
+        def repeated(**values: Any) -> None:
+            for attempt in attempts(seconds):
+                with attempt:
+                    test(**values)
+
+    return repeated

@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from tests.stalls import Attempt, Ticker, attempts
+from tests.stalls import Attempt, Ticker, attempts, timed
 
 
 def stand_still() -> float:
@@ -47,3 +47,16 @@ def test_another_failure_counts_and_the_last_one(seconds: float, count: int) -> 
     with pytest.raises(AssertionError, match="wrong"):
         fail_in(runs, seconds)
     assert len(runs) == count
+
+
+def test_a_timed_test_is_repeated_after_a_stall() -> None:
+    runs = []
+
+    def test(number: int) -> None:
+        runs.append(number)
+        if len(runs) == 1:
+            stand_still()
+        assert len(runs) > 1
+
+    timed(test, 0.3)(number=7)
+    assert runs == [7, 7]

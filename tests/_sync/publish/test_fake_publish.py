@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from functools import partial, wraps
 from inspect import Signature
@@ -17,67 +16,34 @@ from tests._sync.scripted import scripted
 from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
-from twinstream.errors import InvalidResponse, MessageIdInProcess, TwinstreamError
+from twinstream.errors import InvalidResponse, MessageIdInProcess
 from twinstream.models import PubAck
 from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 from twinstream.testing.fake_wire import message_frame
 
+pytestmark = pytest.mark.timed(1)
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 ORDERS = r"^H?PUB orders "
-# An attempt without an answer takes one second. On a busy machine, others may be late, too.
-PATIENT = {"timeout": 30, "retries": 29}
-
-
-@pytest.fixture(autouse=True)
-def unhurried(tuned):
-    """Leave time for the answer to the question why nothing was stored."""
-    tuned("diagnosis time", 30.0)
 
 
 def refuse(peer: FakePeer, request, err_code: int, code: int = 400) -> None:
     peer.answer(request, {"error": {"code": code, "err_code": err_code, "description": "no"}})
 
 
-def names(peer: FakePeer, *streams: str, request=None) -> None:
+def names(peer: FakePeer, *streams: str) -> None:
     """Answer the request for the streams that capture the subject."""
-    request = request or peer.expect(r"STREAM\.NAMES")
-    peer.answer(request, {"streams": list(streams), "total": len(streams)})
+    peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": list(streams), "total": len(streams)})
 
 
-def described(peer: FakePeer, cluster=None, request=None) -> None:
+def described(peer: FakePeer, cluster=None) -> None:
     """Answer the request for the stream's info."""
     state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
     times = {"created": "2026-01-01T00:00:00Z"}
     zero = "0001-01-01T00:00:00Z"
     info = {"config": {"name": "S"}, "state": {**state, "first_ts": zero, "last_ts": zero}, **times}
     answer = info if cluster is None else {**info, "cluster": cluster}
-    peer.answer(request or peer.expect(r"STREAM\.INFO\.S"), answer)
-
-
-def mute(*streams: str, cluster=None):
-    """Return a script that answers no message, but the questions about the streams."""
-
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        for request in peer.follow():
-            if "STREAM.NAMES" in request.subject:
-                names(peer, *streams, request=request)
-            elif "STREAM.INFO" in request.subject:
-                described(peer, cluster, request)
-
-    return script
-
-
-def after_silence(peer: FakePeer):
-    """Yield each message but the first, until the client leaves."""
-    peer.expect(ORDERS)
-    yield from (each for each in peer.follow() if each.subject == "orders")
-
-
-def is_probe(request) -> bool:
-    """Return whether a message is the question whether an earlier one is stored."""
-    return b"Nats-Rollup: none" in request.headers
+    peer.answer(peer.expect(r"STREAM\.INFO\.S"), answer)
 
 
 def stored(peer: FakePeer, request, seq: int = 1, **more) -> None:
@@ -131,24 +97,6 @@ def handle(jet, **options):
     with jet.publisher(**fate) as publisher:
         sent = publisher.send("orders", b"x", **options)
         return sent.result()
-
-
-def failure(way, jet, kind, reason, **options):
-    """Publish until it fails for a reason; return the error, and how often it was published.
-
-    On a busy machine, no time may be left to find out the reason.
-    """
-    tries = 0
-
-    def explained():
-        nonlocal tries
-        tries += 1
-        with pytest.raises(TwinstreamError) as caught:
-            way(jet, **options)
-        error = caught.value
-        return error if isinstance(error, kind) and re.search(reason, str(error)) else None
-
-    return eventually(explained), tries
 
 
 @both
@@ -264,10 +212,9 @@ def test_missing_leader_is_reported_at_the_timeout(way):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            options = {"retry_wait": 0.05, "timeout": 2}
-            reason = "S did not take the message"
-            _, tries = failure(way, connection.jetstream(), js.NoLeader, reason, **options)
-        assert len(server.operations(ORDERS)) > 3 * tries
+            with pytest.raises(js.NoLeader, match="S did not take the message"):
+                way(connection.jetstream(), retry_wait=0.05, timeout=2)
+        assert len(server.operations(ORDERS)) > 3
 
 
 @both
@@ -323,39 +270,52 @@ def test_what_is_denied_after_silence_may_be_stored(way):
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        # Another attempt, and the question whether it is there.
-        for _ in after_silence(peer):
+        peer.expect(ORDERS)
+        for _ in ("again", "the question whether it is there"):
+            peer.expect(ORDERS)
             peer.error('Permissions Violation for Publish to "orders"')
 
     with scripted(script) as connection:
         with pytest.raises(js.OutcomeUnknown, match="could not be determined") as caught:
-            way(connection.jetstream(), **PATIENT, msg_id="1")
+            way(connection.jetstream(), timeout=3, msg_id="1")
         assert isinstance(caught.value.__cause__, js.PermissionDenied)
+
+
+def long_enough(way):
+    """Return a timeout that leaves a second for the diagnosis, at the end or after it."""
+    return 5 if way is one else 1
 
 
 @at_once()
 def test_a_plain_message_without_an_answer_is_sent_once(way):
     """It is unknown whether the message was stored, and a repeat could store it twice."""
 
-    with FakeServer(mute()) as server:
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer)
+
+    with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            options = {"timeout": 2}
-            reason = r"may be stored.*no stream has"
-            error, tries = failure(
-                way, connection.jetstream(), js.RequestTimeout, reason, **options
-            )
-            assert "1 attempts" not in str(error)
-            assert isinstance(error.__cause__, js.NoStream)
-        assert len(server.operations(ORDERS)) == tries
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*no stream has") as caught:
+                way(connection.jetstream(), timeout=long_enough(way))
+            assert "1 attempts" not in str(caught.value)
+            assert isinstance(caught.value.__cause__, js.NoStream)
+        assert len(server.operations(ORDERS)) == 1
 
 
 @at_once()
 def test_what_may_be_stored_is_not_to_be_published_again(way):
-    with scripted(mute("S", cluster={"name": "c", "leader": "n1"})) as connection:
-        options = {"timeout": 2}
-        reason = r"may be stored.*S did not respond"
-        error, _ = failure(way, connection.jetstream(), js.RequestTimeout, reason, **options)
-        assert "again" not in str(error)
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer, "S")
+        described(peer, {"name": "c", "leader": "n1"})
+
+    with scripted(script) as connection:
+        with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
+            way(connection.jetstream(), timeout=long_enough(way))
+        assert "again" not in str(met.value)
 
 
 def test_late_no_responders_explains_an_earlier_silence():
@@ -363,16 +323,18 @@ def test_late_no_responders_explains_an_earlier_silence():
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in peer.follow():
-            if each.subject == "orders":
-                request = each
-            elif "STREAM.NAMES" in each.subject:
-                peer.message(request.reply, status="503")
-                names(peer, request=each)
+        request = peer.expect(ORDERS)
+        question = peer.expect(r"STREAM\.NAMES")
+        peer.message(request.reply, status="503")
+        peer.answer(question, {"streams": [], "total": 0, "offset": 0, "limit": 1024})
+        peer.until_left(timeout=30)
 
     with scripted(script) as connection:
-        error, _ = failure(many, connection.jetstream(), js.NoStream, "", timeout=1)
-        assert type(error) is js.NoStream
+        requests = [js.PublishRequest(subject="orders")]
+        jet = connection.jetstream()
+        outcomes = jet.publish_many(requests, timeout=1, raise_failures=False)
+        failures = [each for each in outcomes]
+        assert [type(each.error) for each in failures] == [js.NoStream]
 
 
 @at_once({"msg_id": "1"}, {"expected_last_seq": 3})
@@ -380,43 +342,45 @@ def test_a_safe_message_is_sent_again_after_silence(way, promise):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
-        for request in after_silence(peer):
-            stored(peer, request, 4)
+        peer.expect(ORDERS)
+        stored(peer, peer.expect(ORDERS), 4)
 
     with scripted(script) as connection:
-        assert (way(connection.jetstream(), **PATIENT, **promise)).seq == 4
+        assert (way(connection.jetstream(), timeout=3, **promise)).seq == 4
 
 
 @at_once()
 def test_expected_stream_alone_makes_no_retry_safe(way):
-    with FakeServer(mute("S")) as server:
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer, "S")
+        described(peer)
+
+    with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            options = {"timeout": 2, "expected_stream": "S"}
-            reason = "S did not respond"
-            error, tries = failure(
-                way, connection.jetstream(), js.RequestTimeout, reason, **options
-            )
-            assert isinstance(error.__cause__, js.NoLeader)
-        assert len(server.operations(ORDERS)) == tries
+            with pytest.raises(js.RequestTimeout) as caught:
+                way(connection.jetstream(), timeout=long_enough(way), expected_stream="S")
+            assert isinstance(caught.value.__cause__, js.NoLeader)
+        assert len(server.operations(ORDERS)) == 1
 
 
 @at_once(True, False)
 def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, known):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in after_silence(peer):
-            if not is_probe(each):
-                refuse(peer, each, 10071)
-                continue
-            assert each.headers.split(b"\r\n")[1:3] == [b"Nats-Msg-Id: 1", b"Nats-Rollup: none"]
-            if known:
-                stored(peer, each, 4, duplicate=True)
-            else:
-                refuse(peer, each, 10111)
+        peer.expect(ORDERS)
+        refuse(peer, peer.expect(ORDERS), 10071)
+        question = peer.expect(ORDERS)
+        assert question.headers.split(b"\r\n")[1:3] == [b"Nats-Msg-Id: 1", b"Nats-Rollup: none"]
+        if known:
+            stored(peer, question, 4, duplicate=True)
+        else:
+            refuse(peer, question, 10111)
 
     with scripted(script) as connection:
         jet = connection.jetstream()
-        options = {**PATIENT, "msg_id": "1", "expected_last_seq": 3}
+        options = {"timeout": 3, "msg_id": "1", "expected_last_seq": 3}
         if known:
             assert (way(jet, **options)).seq == 4
         else:
@@ -428,32 +392,35 @@ def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, known):
 def test_foreign_responses_to_a_verification_are_ignored(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in after_silence(peer):
-            if not is_probe(each):
-                refuse(peer, each, 10071)
-                continue
-            peer.answer(each, b"heard you")
-            peer.fence()
-            stored(peer, each, 4, duplicate=True)
+        peer.expect(ORDERS)
+        refuse(peer, peer.expect(ORDERS), 10071)
+        question = peer.expect(ORDERS)
+        peer.answer(question, b"heard you")
+        peer.fence()
+        stored(peer, question, 4, duplicate=True)
 
     with scripted(script) as connection:
         jet = connection.jetstream()
-        assert (way(jet, **PATIENT, msg_id="1", expected_last_seq=3)).seq == 4
+        assert (way(jet, timeout=3, msg_id="1", expected_last_seq=3)).seq == 4
 
 
 @at_once()
 def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in after_silence(peer):
-            refuse(peer, each, 10077 if is_probe(each) else 10164)
+        for promise in ("none", "id"):
+            peer.expect(ORDERS)
+            refuse(peer, peer.expect(ORDERS), 10164)
+            if promise == "id":
+                refuse(peer, peer.expect(ORDERS), 10077)
 
-    with scripted(script) as connection, scripted(script) as other:
+    with scripted(script) as connection:
+        jet = connection.jetstream()
         with pytest.raises(js.OutcomeUnknown, match="msg_id") as caught:
-            way(connection.jetstream(), **PATIENT, expected_last_subject_seq=3)
+            way(jet, timeout=3, expected_last_subject_seq=3)
         assert isinstance(caught.value.__cause__, js.WrongLastSequence)
         with pytest.raises(js.OutcomeUnknown, match="could not be determined"):
-            way(other.jetstream(), **PATIENT, expected_last_subject_seq=3, msg_id="1")
+            way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
 
 
 def behind(peer: FakePeer, request, last: int) -> None:
@@ -611,17 +578,17 @@ def test_a_write_in_flight_that_nothing_follows_is_the_refusal(way):
 def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known, seq, tuned):
     def script(peer: FakePeer) -> None:
         peer.handshake(cluster="c")
-        for each in after_silence(peer):
-            if not is_probe(each):
-                behind(peer, each, 10)
-                continue
-            refuse(peer, each, ROLLUP_NOT_PERMITTED)
-            if known:
-                peer.fence()
-                stored(peer, each, seq, duplicate=True)
+        peer.expect(ORDERS)
+        behind(peer, peer.expect(ORDERS), 10)
+        probe = peer.expect(ORDERS)
+        refuse(peer, probe, ROLLUP_NOT_PERMITTED)
+        if known:
+            peer.fence()
+            stored(peer, probe, seq, duplicate=True)
+        peer.until_left()
 
     with scripted(script) as connection:
-        options = {"expected_last_subject_seq": 9, **PATIENT, "msg_id": "1"}
+        options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
         if known:
             tuned("answer of a probe", 20.0)
             assert (way(connection.jetstream(), **options)).seq == seq
@@ -683,15 +650,12 @@ def test_no_responders_after_a_timeout_leaves_the_outcome_unknown(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
-        for each in peer.follow():
-            if each.subject == "orders":
-                peer.message(each.reply, status="503")
-            elif "STREAM.NAMES" in each.subject:
-                names(peer, request=each)
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        names(peer)
 
     with scripted(script) as connection:
         with pytest.raises(js.OutcomeUnknown, match="earlier attempt") as caught:
-            way(connection.jetstream(), **PATIENT, retry_wait=0.01, msg_id="1")
+            way(connection.jetstream(), timeout=2, retries=1, msg_id="1")
         assert isinstance(caught.value.__cause__, js.NoStream)
 
 
@@ -816,27 +780,25 @@ def test_response_of_another_client_is_ignored(way):
 def test_somebody_else_alone_is_no_success(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in peer.follow():
-            if each.subject == "orders":
-                peer.answer(each, {"answer": 42})
-            elif "STREAM.NAMES" in each.subject:
-                names(peer, request=each)
+        peer.answer(peer.expect(ORDERS), {"answer": 42})
+        for question in peer.follow():
+            if question.subject.endswith("STREAM.NAMES"):
+                peer.answer(question, {"streams": [], "total": 0})
 
     with scripted(script) as connection:
-        failure(way, connection.jetstream(), InvalidResponse, "42", timeout=1)
+        with pytest.raises(InvalidResponse, match="42"):
+            way(connection.jetstream(), timeout=1)
 
 
 @at_once()
 def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        for each in peer.follow():
-            if each.subject == "orders":
-                stored(peer, each)
+        stored(peer, peer.expect(ORDERS))
 
     with scripted(script) as connection:
-        reason, options = "not the expected stream", {"timeout": 1, "expected_stream": "T"}
-        failure(way, connection.jetstream(), InvalidResponse, reason, **options)
+        with pytest.raises(InvalidResponse, match="not the expected stream"):
+            way(connection.jetstream(), timeout=1, expected_stream="T")
 
 
 def test_unacknowledged_bytes_are_limited_by_the_window():
@@ -916,11 +878,10 @@ def test_publisher_retries_and_times_out_while_no_call_waits():
         peer.until_left(timeout=30)
 
     with scripted(script) as connection:
-        jet = connection.jetstream()
-        with jet.publisher(timeout=30) as publisher:
-            eventually(is_done, publisher.send("orders"))
-        publisher = jet.publisher(timeout=1.5)
-        eventually(is_done, publisher.send("orders"))
+        publisher = connection.jetstream().publisher(timeout=1.5)
+        for _ in range(2):
+            sent = publisher.send("orders")
+            eventually(is_done, sent)
         with pytest.raises(js.PublishFailures):
             publisher.close()
 
